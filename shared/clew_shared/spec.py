@@ -266,6 +266,11 @@ def _check_prediction(spec: RunSpec) -> list[Problem]:
     return [Problem("spec.prediction", text, "Check its steps and values.", "prediction")]
 
 
+def misfits(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
+    """Returns everything in ``spec`` that does not fit the exercise, whatever computer trains it."""
+    return [*check(card.params, spec.params)[1], *check_strategy(spec, card), *check_extras(spec, card)]
+
+
 def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
     """Returns everything that does not fit the exercise in how ``spec`` spreads: strategy, devices, nodes, options."""
     known = {one.id: one for one in card.strategies} or {SINGLE.id: SINGLE}

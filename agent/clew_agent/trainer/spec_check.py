@@ -22,7 +22,7 @@ from clew_shared.journal.files import check_size, first_attempt
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value, check
 from clew_shared.revisions import trains_alike
-from clew_shared.spec import RunSpec, check_extras
+from clew_shared.spec import RunSpec
 
 
 def check_spec(spec: RunSpec, catalogue: Catalogue, search: Search, revision: int = 0) -> tuple[Problem, ...]:
@@ -40,14 +40,13 @@ def misfits(spec: RunSpec, card: ExerciseCard, search: Search, revision: int = 0
     data."""
     if card.problem is not None:
         return (card.problem,)
-    values, problems = check(card.params, spec.params)
+    values, _ = check(card.params, spec.params)
     return (
         *_file(spec, card, revision),
-        *problems,
+        *specs.misfits(spec, card),
         *_preset(spec, card),
         *_strategy(spec, card),
         *entry(spec.strategy).check(spec, values),
-        *check_extras(spec, card),
         *_length(card, values),
         *_data(spec, card, search),
     )
@@ -129,10 +128,9 @@ def _preset(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
 
 
 def _strategy(spec: RunSpec, card: ExerciseCard) -> Iterator[Problem]:
-    """What does not fit; a card may name strategies that this version does not have."""
-    found = specs.check_strategy(spec, card)
-    yield from found
-    if not found and (spec.strategy not in STRATEGIES or (spec.devices > 1 and spec.strategy == specs.SINGLE.id)):
+    """Says that a card names a strategy that this version does not have."""
+    known = spec.strategy in STRATEGIES and (spec.devices == 1 or spec.strategy != specs.SINGLE.id)
+    if not known and not specs.check_strategy(spec, card):
         text = f"This version of Clew cannot train with the strategy {spec.strategy!r} on {spec.devices} devices yet."
         yield Problem("spec.strategy", text, 'Choose the strategy "single" and 1 device.', "strategy")
 

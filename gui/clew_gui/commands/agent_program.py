@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 import psutil
@@ -26,6 +26,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.catalogue import decode, load_builtin
 from clew_shared.wire.turns import RunEnded, RunWanted
 
+T = TypeVar("T")
 _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
@@ -142,12 +143,23 @@ class AgentProgram:
                 self._process.kill()
             self._exit_code(_KILL_WAIT_S)
 
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that the processes of its runs take."""
+        return sum(self._of_children(lambda child: int(child.memory_info().rss)))
+
     def _kill_children(self) -> None:
         """The trainer has a session of its own, so that killing its guard would leave it running for ever."""
+        self._of_children(psutil.Process.kill)
+
+    def _of_children(self, what: Callable[[psutil.Process], T]) -> list[T]:
+        """Does something with each process that it started."""
+        found = []
         with suppress(psutil.Error):
             for child in psutil.Process(self._process.pid).children(recursive=True) if self._process else ():
                 with suppress(psutil.Error):
-                    child.kill()
+                    found.append(what(child))
+        return found
 
     def _exit_code(self, seconds: float) -> int | None:
         """The exit status; None if it still runs after ``seconds``."""

@@ -1,36 +1,35 @@
-"""Checks a hand-in: hashes, journals, whose runs they are, the report's facts and page, computed again from the
-journals alone; and compares a repeated run with the one that was handed in."""
+"""Checks a hand-in without training: hashes, journals, whose runs they are, what no run of the exercise could record,
+and the report's facts and page, computed again from the journals alone."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from clew_gui.reports.facts import ReportFacts, RunSource, differences, make_facts, read_source, starts
 from clew_gui.reports.handin import PAGE, OpenedHandin
 from clew_gui.reports.page import LabReport, make_report, render
 from clew_shared import __version__
-from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import choose
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.journal.curves import Column, Floats
-from clew_shared.journal.events import Attempt
-from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunState
+from clew_shared.catalogue import on_servers
+from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Matrix, Points, Schema, Series
+from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.run_folder import RunFolder, recorded_files
 from clew_shared.journal.verify import verify_run
+from clew_shared.params import STEPS, check, convert
 from clew_shared.revisions import trains_alike
+from clew_shared.spec import RunSpec, from_toml, misfits
 
 _MAX_NAMED = 12
 """The largest number of differences between a report and its journals that are named."""
@@ -40,16 +39,18 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check. ``problems`` name what was altered; ``notes`` what could not be checked, and why.
 
     ``facts`` are those that the journals give, or where these cannot be read, those that were handed in. ``report`` is
-    the report made again from the journals, ``timings`` the seconds of each block of steps by run, which ``copied``
-    compares. ``page_checked``: whether the page that was handed in is the one that the journals give.
+    the report made again from the journals, ``origins`` what tells each run from all others. ``page_checked``: whether
+    the page that was handed in is the one that the journals give. ``unrepeated`` are goals (exercise and id) that were
+    reached by values which were handed in, but not repeated, although that was asked for.
     """
 
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
     facts: ReportFacts | None = None
     report: LabReport | None = None
-    timings: dict[str, tuple[float, ...]] = {}
+    origins: dict[str, Origin] = {}
     page_checked: bool = False
+    unrepeated: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -91,7 +92,7 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Han
         notes=tuple(notes),
         facts=report.facts if report is not None else claimed,
         report=report,
-        timings={one.history.fold.run: timings_of(one.history) for one in sources},
+        origins={one.history.fold.run: _origin(one) for one in sources},
         page_checked=same and not problems,
     )
 
@@ -120,10 +121,11 @@ def _check_run(
         text = f"Run {short} is a replay of run {attempts[0].replay_of[:8]}, not a run."
         yield Problem("handin.replay", text, "Hand in the run itself.", run)
     try:
-        spec = read_source(folder).spec
+        source = read_source(folder)
     except ProblemError as error:
         yield from error.problems
         return
+    spec = source.spec
     if spec.student and spec.student != claimed.student:
         text = f"Run {short} was started by {spec.student!r}, not by {claimed.student or 'nobody'!r}."
         yield Problem("handin.student", text, "Ask both.", run)
@@ -134,6 +136,109 @@ def _check_run(
         text = f"Run {short} trained with another file of the exercise {spec.exercise} than the one here."
         hint = "Compare the versions of Clew, or name the folder of that file."
         yield Problem("handin.exercise", text, hint, run, (choose("exercises"),))
+    elif card is not None:
+        ours = all(start.software.get("clew") == __version__ for start in attempts)
+        yield from _check_request(source, card, ours, notes)
+        if card.kind == "training":
+            yield from _check_record(source, card, ours)
+
+
+def _check_request(source: RunSource, card: ExerciseCard, ours: bool, notes: list[str]) -> Iterator[Problem]:
+    """What ``clew run`` would refuse; in a run of another version, not ``ours``, which may have others, that is a
+    note."""
+    run = source.history.fold.run
+    for refused in refusals(source, card):
+        text = f"Run {run[:8]} asks for what this version of Clew refuses: {refused.text}"
+        if ours:
+            yield Problem("handin.refused", text, where=run)
+        else:
+            notes.append(text)
+
+
+def refusals(source: RunSource, card: ExerciseCard) -> list[Problem]:
+    """Returns why ``clew run`` would refuse the specs of a run, or changes that were made by hand while it trained."""
+    live = {param.name: param for param in card.params if param.live}
+    specs = [from_toml(text) for text in source.history.specs if text]
+    found = [one for spec in (source.spec, *specs) for one in misfits(spec, card)]
+    for change in source.history.live:
+        if change.name not in live:
+            text = f"{change.name!r} cannot be changed while the run trains."
+            found.append(Problem("live.unknown", text, where=change.name))
+        elif (wrong := convert(live[change.name], change.value)[1]) is not None:
+            found.append(wrong)
+    return list(dict.fromkeys(found))
+
+
+# --- What no run of the exercise records ------------------------------------------------------------------------------
+
+
+def _check_record(source: RunSource, card: ExerciseCard, ours: bool) -> Iterator[Problem]:
+    """Values of steps that were not done, or that the spec does not ask for; metrics and pictures that the exercise
+    does not have, or describes otherwise (in other words only if ``ours``: each version has its own). One of each kind
+    is named."""
+    record = _Record(card, source.spec, ours)
+    for number in RunFolder(source.folder).attempts():
+        for item in read_journal(RunFolder(source.folder).journal(number)):
+            if isinstance(item, Record):
+                record.take(number, item.event)
+    for text in record.found.values():
+        run = source.history.fold.run
+        yield Problem("handin.record", f"Run {run[:8]} {text}", where=run)
+
+
+class _Record:
+    """What the attempts of a run recorded, event by event; ``found`` has what cannot be, by kind."""
+
+    def __init__(self, card: ExerciseCard, spec: RunSpec, ours: bool) -> None:
+        self.found: dict[str, str] = {}
+        self._metrics = {one.name: one for one in card.metrics}
+        self._pictures = {one.id for one in card.pictures}
+        self._fields = MetricSpec.__struct_fields__ if ours else ("per_step", "dtype")
+        self._asked = check(card.params, spec.params)[0].get(STEPS)
+        self._in_turn = not on_servers(spec.strategy)
+        self._done: dict[int, int] = {}
+        """Steps that were done so far, by attempt."""
+
+    def take(self, attempt: int, event: object) -> None:
+        """Looks at the next event of an attempt."""
+        match event:
+            case Attempt():
+                if event.start_step > self._done.get(event.resumes, 0):
+                    self.found["start"] = f"goes on at step {event.start_step:,}, which nothing before it reached."
+                self._reach(attempt, event.start_step)
+            case Points():
+                self._reach(attempt, event.first + event.count)
+            case Schema():
+                for metric in event.metrics:
+                    self._described(metric)
+            case Evaluation():
+                self._measured(attempt, event.step, event.values.keys() - self._metrics)
+            case Image() | Histogram() | Matrix():
+                self._measured(attempt, event.step, {event.name} - self._pictures)
+            case Series():
+                self._measured(attempt, 0, {event.name})
+
+    def _reach(self, attempt: int, step: int) -> None:
+        self._done[attempt] = max(step, self._done.get(attempt, 0))
+        if isinstance(self._asked, int) and step > self._asked:
+            self.found["steps"] = f"has {step:,} steps, but its settings ask for {self._asked:,}."
+
+    def _measured(self, attempt: int, step: int, unknown: Iterable[str]) -> None:
+        done = self._done.get(attempt, 0)
+        if self._in_turn and step > done:
+            self.found["late"] = f"has values after {step:,} steps, but only {done:,} were done then."
+        for name in unknown:
+            self.found["name"] = f"has {name[:80]!r}, which the exercise does not record."
+
+    def _described(self, metric: MetricSpec) -> None:
+        known = self._metrics.get(metric.name)
+        if known is None:
+            self._measured(0, 0, [metric.name])
+            return
+        for field in self._fields:
+            said, true = (repr(getattr(one, field))[:80] for one in (metric, known))
+            if said != true:
+                self.found["words"] = f"describes the metric {metric.name!r} with {field} {said}, not {true}."
 
 
 def _check_specs(run: str, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Problem]:
@@ -241,127 +346,43 @@ def _shown(line: str, other: str) -> str:
 # --- Copies -----------------------------------------------------------------------------------------------------------
 
 _FEWEST_TIMES = 4
-"""The fewest blocks that are compared: with fewer two honest runs could agree by chance."""
-_SAME_TIMES = 1e-4
-"""Times of two runs that agree so well, as shares of their sum, were measured only once."""
+"""The fewest blocks that tell runs apart: with fewer two honest runs could agree by chance."""
+_DIGITS = 9
+"""Decimals of the logarithm of two times' ratio: clocks count nanoseconds, so honest runs agree in none."""
 
 
-def timings_of(history: History) -> tuple[float, ...]:
-    """Returns what each block of steps took, in seconds; of a measurement, the values that it measured."""
-    found = [block.seconds for block in history.blocks()]
-    measured = [value for one in history.series.values() for value in one.y.tolist()]
-    return tuple(value for value in found or measured if math.isfinite(value) and value > 0)
+class Origin(NamedTuple):
+    """What tells a run from all others, whatever it is called. ``times`` are the ratios of what a block of steps took
+    to what the next one took: equal settings give equal values, but no computer needs the same times twice. ``whole``
+    stands for all that was measured, and for a trace. ``process`` is the one that trained, and its node."""
+
+    times: frozenset[float]
+    whole: frozenset[str]
+    process: frozenset[str]
+
+    def copies(self, other: Origin) -> bool:
+        """Whether most of the times of the shorter run are the other's, whatever was done to the rest."""
+        fewest = min(len(self.times), len(other.times))
+        return bool(self.whole & other.whole) or (fewest > 0 and 2 * len(self.times & other.times) >= fewest)
 
 
-def copied(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two runs have the same times but for a common factor: equal settings give equal values, but no computer
-    needs the same time twice."""
-    if len(one) != len(other) or len(one) < _FEWEST_TIMES:
-        return False
-    first, second = (np.array(times) / sum(times) for times in (one, other))
-    return bool(np.allclose(first, second, rtol=_SAME_TIMES, atol=0.0))
-
-
-# --- Repeated runs ----------------------------------------------------------------------------------------------------
-
-TOLERANCE = 1e-3
-"""The part of a curve's largest value by which it may differ on other hardware or software (``TOLERANCE_WORDS``)."""
-SAMPLES = 2
-"""The number of samples of a batch by which a share may differ there."""
-HELD_OUT = 0.005
-"""The amount by which a share of the held-out samples may differ there."""
-
-
-def same_machine(handed_in: Path, again: Path) -> bool:
-    """Whether every attempt of a run names the processor, devices and versions of the last one of ``again``, so that
-    the same bits must come out."""
-    here = next(reversed([start for _, start in starts(again)]), None)
-    there = [start for _, start in starts(handed_in)]
-    return here is not None and bool(there) and all(_same_computer(one, here) for one in there)
-
-
-def _same_computer(one: Attempt, other: Attempt) -> bool:
-    names = {*one.software, *other.software} - {"clew"}
-    same = all(one.software.get(name) == other.software.get(name) for name in names)
-    return bool(one.software.get("processor")) and one.devices == other.devices and same
-
-
-class RepeatComparison(NamedTuple):
-    """The result of comparing a repeated run: how many evaluations (one for each step that was evaluated) and values
-    (those of evaluations included) were compared, and in sentences what differs."""
-
-    evaluations: int
-    values: int
-    differences: tuple[str, ...]
-
-
-def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) -> RepeatComparison:
-    """Compare all that both runs recorded of the first ``steps`` steps, bit by bit if ``exact``: every metric, every
-    step, every evaluation. What only one of them has differs, too.
-
-    The evaluation after the last step of a run that was ended from outside may be missing: it ended before it.
-    """
-    compared, evaluated, found = 0, set[int](), list[str]()
-    unfinished = steps if handed_in.fold.state is not RunState.FINISHED and steps >= handed_in.fold.step else None
-    for name, metric in {**again.metrics, **handed_in.metrics}.items():
-        ours, theirs = (_until(run, name, steps + (not metric.per_step)) for run in (again, handed_in))
-        if not metric.per_step and unfinished is not None and unfinished not in theirs.steps:
-            ours = _until(again, name, unfinished)
-        lacking = np.setxor1d(ours.steps, theirs.steps)
-        if len(lacking):
-            step, who = int(lacking[0]), "was handed in" if lacking[0] in ours.steps else "comes out here"
-            words = f"{counted(len(lacking), 'value')} too few or too many: none {who} for step {step:,}"
-            found.append(f"{metric.label} has {words}.")
-            continue
-        compared += len(ours.steps)
-        evaluated |= set() if metric.per_step else set(ours.steps.tolist())
-        text = _difference(handed_in, metric, ours, theirs, exact)
-        found += [text] if text else []
-    return RepeatComparison(len(evaluated), compared, tuple(found))
-
-
-def _until(history: History, metric: str, step: int) -> Column:
-    """Returns what a run recorded of ``metric`` before ``step``."""
-    whole = history.column(metric)
-    count = int(np.searchsorted(whole.steps, step))
-    return Column(whole.steps[:count], whole.values[:count], whole.clock[:count])
-
-
-def _difference(history: History, metric: MetricSpec, ours: Column, theirs: Column, exact: bool) -> str:
-    """Says where one curve differs from the one that was handed in; empty if it does not."""
-    one, other = ours.values, theirs.values
-    if exact and one.dtype == other.dtype:
-        wrong = _bits(one) != _bits(other)
-    else:
-        slack = 0.0 if exact else _slack(history, other, metric)
-        wrong = _apart(one.astype(np.float64), other.astype(np.float64), slack)
-    if not wrong.any():
-        return ""
-    at = int(np.argmax(wrong))
-    return (
-        f"{metric.label} differs at step {int(theirs.steps[at]):,}: {float(other[at]):.9g} was handed in, "
-        f"{float(one[at]):.9g} comes out here ({'bit by bit' if exact else 'within the tolerance'}, "
-        f"{int(wrong.sum()):,} of {len(one):,} values)."
+def _origin(source: RunSource) -> Origin:
+    processes = {(one.host, one.boot, one.pid) for _, one in starts(source.folder) if one.boot and one.pid}
+    history = source.history
+    measured = _ratios([value for one in history.series.values() for value in one.y.tolist()])
+    whole = {str(measured)} if measured else set()
+    if history.trace is not None:
+        whole.add(hashlib.sha256(history.trace.begin + history.trace.took).hexdigest())
+    return Origin(
+        frozenset(_ratios([block.seconds for block in history.blocks()])),
+        frozenset(whole),
+        frozenset(f"process {pid} of {host}, {boot}" for host, boot, pid in processes),
     )
 
 
-def _bits(values: Floats) -> npt.NDArray[np.unsignedinteger]:
-    return np.ascontiguousarray(values).view(f"u{values.itemsize}")
-
-
-def _slack(history: History, values: Floats, metric: MetricSpec) -> float:
-    finite = np.abs(values[np.isfinite(values)].astype(np.float64))
-    slack = TOLERANCE * float(finite.max(initial=0.0))
-    if metric.format != "percent":
-        return slack
-    batch = history.schema.batch_size if history.schema is not None else 0
-    share = (SAMPLES / batch if batch else 0.0) if metric.per_step else HELD_OUT
-    return max(slack, share)
-
-
-def _apart(one: Floats, other: Floats, slack: float) -> npt.NDArray[np.bool_]:
-    """Returns where two curves are more than ``slack`` apart, or only one is a finite number."""
-    both = np.isfinite(one) & np.isfinite(other)
-    far: npt.NDArray[np.bool_] = np.abs(np.where(both, one, 0.0) - np.where(both, other, 0.0)) > slack
-    far |= np.isfinite(one) != np.isfinite(other)
-    return far
+def _ratios(times: Sequence[float]) -> list[float]:
+    """The ratios of times that follow one another, which a common factor does not change."""
+    known = [time for time in times if math.isfinite(time) and time > 0]
+    if len(known) < _FEWEST_TIMES:
+        return []
+    return [round(math.log(one / other), _DIGITS) for one, other in itertools.pairwise(known)]

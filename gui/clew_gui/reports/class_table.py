@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.reports.check import HandinVerdict, copied
-from clew_gui.reports.facts import ReportFacts
+from clew_gui.reports.check import HandinVerdict, Origin
+from clew_gui.reports.facts import GoalFact, ReportFacts
 from clew_shared.base.harmless import csv_text, for_html
 
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One hand-in. ``by_goal`` has for each goal of it whether it was reached and the sentence with the value;
-    ``shared`` says which runs another student handed in as well."""
+    """One hand-in. ``by_goal`` has the mark of each goal (``mark_of``) and the sentence with the value; ``shared`` says
+    which runs another student handed in as well."""
 
     file: str
     student: str
     exercises: str
     goals: str
-    by_goal: dict[str, tuple[bool, str]]
+    by_goal: dict[str, tuple[str, str]]
     answers: str
     problems: tuple[str, ...]
     notes: tuple[str, ...]
@@ -50,49 +49,55 @@ def class_rows(checked: Sequence[tuple[str, HandinVerdict]]) -> list[ClassRow]:
     for _, verdict in checked:
         for run in verdict.facts.runs if verdict.facts is not None else ():
             owners.setdefault(run.id, set()).add(verdict.facts.student if verdict.facts is not None else "")
-    copies = list(_copies(checked))
-    rows = [_row(name, verdict, owners, copies) for name, verdict in checked]
+    alike = _alike(checked)
+    rows = [_row(name, verdict, owners, alike[name]) for name, verdict in checked]
     return sorted(rows, key=lambda row: (row.student.casefold(), row.file))
 
 
-class _Copy(NamedTuple):
-    """Two runs, in two files, that took the same times."""
+class _Run(NamedTuple):
+    """A run of a hand-in."""
 
-    files: tuple[str, str]
-    runs: tuple[str, str]
-    students: tuple[str, str]
+    file: str
+    student: str
+    id: str
+    origin: Origin
 
-    def words(self, file: str) -> str:
-        """Returns the sentence in the row of one of the two files."""
-        mine, other = (0, 1) if file == self.files[0] else (1, 0)
-        whose = self.students[other] or "nobody"
-        return (
-            f"Run {self.runs[mine][:8]} took the same times, block by block, as run {self.runs[other][:8]} of {whose}"
-            f" in {self.files[other]}: one is a copy of the other. Ask both."
-        )
+    def is_other(self, other: _Run) -> bool:
+        """Whether it is called otherwise and is in another file."""
+        return self.file != other.file and self.id != other.id
 
 
-def _copies(checked: Sequence[tuple[str, HandinVerdict]]) -> Iterator[_Copy]:
-    runs = [
-        (file, run, verdict.facts.student if verdict.facts is not None else "", times)
-        for file, verdict in checked
-        for run, times in verdict.timings.items()
-    ]
-    alike: dict[tuple[int, int], list[tuple[str, str, str, tuple[float, ...]]]] = {}
-    for mine in runs:
-        length, place = _likeness(mine[3])
-        for other in (one for near in (place - 1, place, place + 1) for one in alike.get((length, near), ())):
-            if mine[0] != other[0] and mine[1] != other[1] and copied(mine[3], other[3]):
-                yield _Copy((mine[0], other[0]), (mine[1], other[1]), (mine[2], other[2]))
-        alike.setdefault((length, place), []).append(mine)
+class _Alike(NamedTuple):
+    """What runs of a hand-in have in common with others, in sentences: copies, and runs of the same process."""
+
+    copies: list[str]
+    processes: list[str]
 
 
-def _likeness(times: Sequence[float]) -> tuple[int, int]:
-    """Runs that took the same times agree in this, or are next to each other: so that not every two are compared."""
-    return len(times), round(1000 * math.log(times[0] / times[1])) if len(times) > 1 else 0
+def _alike(checked: Sequence[tuple[str, HandinVerdict]]) -> dict[str, _Alike]:
+    """By file; each run is compared only with those that have a time or a process of its own."""
+    found = {file: _Alike([], []) for file, _ in checked}
+    holders: dict[object, list[_Run]] = {}
+    for file, verdict in checked:
+        student = verdict.facts.student if verdict.facts is not None else ""
+        for run in (_Run(file, student, *one) for one in verdict.origins.items()):
+            marks = [mark for marks in run.origin for mark in marks]
+            others = {other.id: other for mark in marks for other in holders.get(mark, ()) if run.is_other(other)}
+            for other in others.values():
+                for one, two in ((run, other), (other, run)):
+                    where = f"run {two.id[:8]} of {two.student or 'nobody'} in {two.file}"
+                    if run.origin.copies(other.origin):
+                        words = f"Run {one.id[:8]} took the same times, block by block, as {where}"
+                        found[one.file].copies.append(f"{words}: one is a copy of the other. Ask both.")
+                    for process in sorted(run.origin.process & other.origin.process):
+                        words = f"Run {one.id[:8]} was recorded by the same process as {where} ({process})"
+                        found[one.file].processes.append(f"{words}. Ask both, unless they used containers.")
+            for mark in marks:
+                holders.setdefault(mark, []).append(run)
+    return found
 
 
-def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], copies: Sequence[_Copy]) -> ClassRow:
+def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], alike: _Alike) -> ClassRow:
     facts = verdict.facts
     if facts is None:
         problems = tuple(map(str, verdict.problems))
@@ -111,19 +116,31 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], copies:
         for run in facts.runs
         if owners[run.id] - {facts.student}
     ]
-    betrayed = [one.words(name) for one in copies if name in one.files]
     return ClassRow(
         file=name,
         student=facts.student,
         exercises=", ".join(one.title for one in facts.exercises),
-        goals=f"{sum(goal.reached for goal in facts.goals)} of {len(facts.goals)}",
-        by_goal={f"{goal.exercise}: {goal.text}": (goal.reached, goal.sentence) for goal in facts.goals},
+        goals=_goals_words(facts, verdict.unrepeated),
+        by_goal={
+            f"{goal.exercise}: {goal.text}": (mark_of(goal, verdict.unrepeated), goal.sentence) for goal in facts.goals
+        },
         answers=_answers(facts),
-        problems=(*map(str, verdict.problems), *betrayed),
+        problems=(*map(str, verdict.problems), *alike.copies),
         notes=verdict.notes,
-        shared=tuple(shared),
+        shared=(*shared, *alike.processes),
         page_checked=verdict.page_checked,
     )
+
+
+def mark_of(goal: GoalFact, unrepeated: Container[tuple[str, str]]) -> str:
+    """``x`` for a goal that was reached, ``?`` for one that only values reach which were not repeated, else a blank."""
+    return " " if not goal.reached else "?" if (goal.exercise, goal.id) in unrepeated else "x"
+
+
+def _goals_words(facts: ReportFacts, unrepeated: Container[tuple[str, str]]) -> str:
+    marks = [mark_of(goal, unrepeated) for goal in facts.goals]
+    more = f", {marks.count('?')} not repeated" if "?" in marks else ""
+    return f"{marks.count('x')} of {len(marks)}{more}"
 
 
 def _answers(facts: ReportFacts) -> str:
@@ -136,16 +153,17 @@ def _goals(rows: Sequence[ClassRow]) -> list[str]:
 
 
 def table_csv(rows: Sequence[ClassRow]) -> str:
-    """A line for each hand-in; a column for each goal with 1, 0 or nothing."""
+    """A line for each hand-in; a column for each goal with 1, 0, ? (not repeated) or nothing."""
     goals = _goals(rows)
     heads = ["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"]
     return csv_text([heads, *(_csv_row(row, goals) for row in rows)])
 
 
 def _csv_row(row: ClassRow, goals: Sequence[str]) -> list[object]:
-    marks = [str(int(row.by_goal[goal][0])) if goal in row.by_goal else "" for goal in goals]
-    words = (" ".join((*row.problems, *row.shared)), " ".join(row.notes))
-    return [row.student, row.file, int(not row.problems), row.goals, row.answers, *marks, *words]
+    words = {"x": "1", " ": "0", "?": "?"}
+    marks = [words[row.by_goal[goal][0]] if goal in row.by_goal else "" for goal in goals]
+    said = (" ".join((*row.problems, *row.shared)), " ".join(row.notes))
+    return [row.student, row.file, int(not row.problems), row.goals, row.answers, *marks, *said]
 
 
 _STYLE = """body { font: 15px/1.45 Inter, system-ui, sans-serif; color: #18202B; margin: 28px; }
@@ -178,8 +196,8 @@ def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
     )
     cells = [for_html(row.student) or "–", checked, for_html(row.goals)]
     for goal in goals:
-        reached, sentence = row.by_goal.get(goal, (False, ""))
-        mark = ("✓" if reached else "–") if sentence else ""
-        cells.append(f'<span class="{"ok" if reached else "faint"}" title="{for_html(sentence)}">{mark}</span>')
+        mark, sentence = row.by_goal.get(goal, ("", ""))
+        sign = {"x": "✓", " ": "–"}.get(mark, mark)
+        cells.append(f'<span class="{"ok" if mark == "x" else "faint"}" title="{for_html(sentence)}">{sign}</span>')
     cells += [for_html(row.answers), for_html(row.file)]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

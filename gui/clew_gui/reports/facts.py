@@ -21,7 +21,7 @@ from clew_gui.reports.answers import GuideAnswer, answered
 from clew_shared.base.number_words import quantity, rate
 from clew_shared.base.problem import problem
 from clew_shared.base.remedies import choose, list_all
-from clew_shared.cards import ExerciseCard, Goal
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for
 from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.events import Attempt, Seal
@@ -278,6 +278,7 @@ def _nearness(goal: Goal, value: float | None) -> float:
 
 def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
     history, fold = source.history, source.history.fold
+    known = {spec.name: spec for spec in card.metrics} | history.metrics
     first = next((one for _, one in starts(source.folder)), None)
     return RunFact(
         id=fold.run,
@@ -293,7 +294,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         data=data_of(history).sentence,
         spec_sha256=first.spec_sha256 if first else "",
         source_sha256=first.source_sha256 if first else "",
-        metrics=tuple(_metric(history, card, name) for name in history.recorded()),
+        metrics=tuple(_metric(history, name, known[name]) for name in history.recorded()),
         attempts=tuple(_attempts(source.folder)),
         changes=tuple(_changes(history)),
         advice=tuple(one.text for one in advise(history) if one.kind != "divergence"),  # that is among the changes
@@ -308,10 +309,9 @@ def prediction_of(spec: RunSpec) -> PredictionFact | None:
     return msgspec.convert(drawn, PredictionFact) if drawn else None
 
 
-def _metric(history: History, card: ExerciseCard, name: str) -> MetricFact:
-    known = {spec.name: spec for spec in card.metrics} | history.metrics
-    spec, column, best = known[name], history.column(name), history.best(name)
-    last, unit = float(column.values[-1]), f" {known[name].unit}" if known[name].unit else ""
+def _metric(history: History, name: str, spec: MetricSpec) -> MetricFact:
+    column, best = history.column(name), history.best(name)
+    last, unit = float(column.values[-1]), f" {spec.unit}" if spec.unit else ""
     fact = MetricFact(
         name=name,
         label=spec.label,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from clew_gui.reports.answers import read_answers
-from clew_gui.reports.facts import GoalFact, ReportFacts, RunFact, RunSource, make_facts, prediction_of, utc
+from clew_gui.reports.facts import GoalFact, MetricFact, ReportFacts, RunFact, RunSource, make_facts, prediction_of, utc
 from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
 from clew_shared import __version__
 from clew_shared.base.harmless import for_terminal
@@ -99,7 +99,7 @@ def render(report: LabReport, *, for_print: bool = False, figure_width: int = 60
         runs={one.id: [run for run in facts.runs if run.exercise == one.id] for one in facts.exercises},
         figures=_numbered(report),
         labels={run.id: run.label for run in facts.runs},
-        metrics=_metric_names,
+        metrics=_metrics,
         settings=_setting_names,
         reached=sum(goal.reached for goal in facts.goals),
         tolerance=TOLERANCE_WORDS,
@@ -111,9 +111,11 @@ def _numbered(report: LabReport) -> dict[str, list[tuple[int, ReportFigure]]]:
     return {one.id: [(next(numbers), figure) for figure in report.figures[one.id]] for one in report.facts.exercises}
 
 
-def _metric_names(runs: Sequence[RunFact]) -> dict[str, str]:
-    """The labels of all that these runs recorded, by name."""
-    return {metric.name: metric.label for run in runs for metric in run.metrics}
+def _metrics(runs: Sequence[RunFact]) -> list[tuple[str, list[MetricFact | None]]]:
+    """The label of each metric that these runs recorded, and what each of them recorded of it."""
+    found = [{metric.name: metric for metric in run.metrics} for run in runs]
+    labels = {name: metric.label for known in found for name, metric in known.items()}
+    return [(label, [known.get(name) for known in found]) for name, label in labels.items()]
 
 
 def _setting_names(runs: Sequence[RunFact]) -> list[str]:

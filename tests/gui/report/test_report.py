@@ -38,7 +38,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)
     view = reports.view
     assert view.sentence.whole().startswith("1 of 2 goals reached in 1 run.")
-    assert "test accuracy: 90.79 %; the goal is" in view.page.toPlainText()
+    assert "Test accuracy: 90.79 %; the goal is" in view.page.toPlainText()
     assert not view.hand_in.isEnabled()
 
     view.name.setText("  Anna   Example ")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,10 +15,24 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.reports.facts import read_source
-from clew_shared.journal.events import Digest, Evaluation, Event, Files, Live, Points, RunState, Seal, State
+from clew_gui.reports.repeated import NOT_COMPARED
+from clew_shared.journal.events import (
+    Attempt,
+    Checkpoint,
+    Digest,
+    Evaluation,
+    Event,
+    Files,
+    Live,
+    Points,
+    RunState,
+    Schema,
+    Seal,
+    State,
+)
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import Pruning
+from clew_shared.spec import Pruning, to_toml
 from tests.integration.agent_runs import agent, write_spec
 
 
@@ -76,9 +93,10 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
     shown = json.loads(said(capsys, "verify-handin", "class/anna.clew.zip", "--rerun", "8", "--json"))
     assert shown["ok"]
-    found = "the first 8 steps came out the same, bit by bit (32 values, 4 evaluations compared)."
-    assert found in shown["notes"][-1]
-    assert shown["notes"][-1].endswith(" The 12 later steps and what was measured there were not compared.")
+    *_, compared, never = shown["notes"]
+    assert re.search(r"first 8 steps .*, bit by bit \(32 values, 4 evaluations, \d+ pictures compared\)\.", compared)
+    assert compared.endswith(" The 12 later steps and what was measured there were not compared.")
+    assert never == NOT_COMPARED
     for name, change, word in (
         ("accuracy", better_accuracy, "Test accuracy differs at step 2: 0.999 was handed in"),
         ("live", live_from_the_start, "Training loss differs at step 3"),
@@ -87,7 +105,7 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
         assert word in said(capsys, "verify-handin", f"{name}.clew.zip", "--rerun", "30", status=1)
 
     said(capsys, "hand-in", str(forge(run, tmp_path / "older" / run.name, measured_less_often)), "--out", "o.clew.zip")
-    assert "(24 values, 2 evaluations compared)" in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
+    assert "(24 values, 2 evaluations, " in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
 
     forged = forge(run, tmp_path / "forged" / run.name, better_loss)
     said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
@@ -99,6 +117,106 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     assert f"ben.clew.zip: Run {run.name[:8]} was also handed in by Anna Example." in table
     assert len((tmp_path / "class.csv").read_text().splitlines()) == 3
     assert read_source(run).spec.student == ""
+
+
+def elsewhere(event: Event) -> Event:
+    """The run was trained on another processor, which rounds otherwise."""
+    if isinstance(event, Points):
+        loss = np.frombuffer(event.values[0], "<f4") * np.float32(1 + 1e-6)
+        event = msgspec.structs.replace(event, values=(loss.tobytes(), *event.values[1:]))
+    if isinstance(event, Attempt):
+        event = msgspec.structs.replace(event, software=event.software | {"processor": "Other, 4 cores"})
+    return event
+
+
+def elsewhere_and_better(event: Event) -> Event:
+    """And a batch of one image, whose accuracy may be anything; evaluations that a goal asks for."""
+    if isinstance(event, Schema):
+        event = msgspec.structs.replace(event, batch_size=1)
+    return better_accuracy(elsewhere(event))
+
+
+def asking_for(spec: str, event: Event) -> Event:
+    """The run was asked for otherwise, and was excellent."""
+    if isinstance(event, Attempt):
+        event = msgspec.structs.replace(event, spec=spec, spec_sha256=hashlib.sha256(spec.encode()).hexdigest())
+    return better_accuracy(event)
+
+
+class _Until:
+    """Leaves out what came after the first checkpoint: there a person stopped the run."""
+
+    def __init__(self) -> None:
+        self.saved = False
+
+    def __call__(self, event: Event) -> Event | None:
+        kept = None if self.saved else event
+        self.saved |= isinstance(event, Checkpoint)
+        return (
+            State(state=RunState.STOPPED, step=8)
+            if isinstance(event, State) and event.state.name == "FINISHED"
+            else kept
+        )
+
+
+@pytest.mark.timeout(280)
+def test_an_honest_run_passes_whatever_became_of_it_and_goals_are_judged_on_what_was_repeated(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    softmax = ("run", "softmax", "--preset", "tiny", "--json", "--learning-rate", "0.01")
+    traced = Path(
+        json.loads(said(capsys, *softmax, "--steps", "20", "--trace", "4", "--checkpoint-every", "8"))["run_dir"]
+    )
+    early = ("--steps", "400", "--patience", "1", "--evaluate-every", "4", "--learning-rate", "20")
+    stopped = Path(json.loads(said(capsys, *softmax[:-2], *early))["run_dir"])
+    assert 0 < read_source(stopped).history.fold.step < 400
+    assert read_source(traced).history.trace is not None
+    resumed = Path(json.loads(said(capsys, *softmax, "--steps", "20", "--checkpoint-every", "8"))["run_dir"])
+    forge(resumed, tmp_path / "resumed", _Until())
+    RunFolder(resumed).journal(1).unlink()
+    (tmp_path / "resumed" / "journal.0001").rename(RunFolder(resumed).journal(1))
+    said(capsys, "resume", resumed.name)
+    assert read_source(resumed).history.begun.start_step == 8  # type: ignore[union-attr]
+
+    said(capsys, "hand-in", str(traced), str(stopped), str(resumed), "--student", "Anna Example", "--out", "a.clew.zip")
+    shown = json.loads(said(capsys, "verify-handin", "a.clew.zip", "--rerun", "400", "--json"))
+    assert shown["ok"]
+    assert sum("came out the same, bit by bit" in note for note in shown["notes"]) == 3
+    assert shown["unrepeated"] == []
+
+    for name, change in (("other", elsewhere), ("better", elsewhere_and_better)):
+        said(capsys, "hand-in", str(forge(traced, tmp_path / name / traced.name, change)), "--out", f"{name}.clew.zip")
+    out = said(capsys, "verify-handin", "other.clew.zip", "--rerun", "20")
+    assert "the first 20 steps came out the same, within the tolerance, on another processor" in out
+    out = said(capsys, "verify-handin", "better.clew.zip", "--rerun", "20", status=1)
+    assert "Batch size: 1 was handed in, 100 comes out here." in out
+    assert "Test accuracy differs at step" in out
+    out = said(capsys, "verify-handin", "better.clew.zip")
+    assert "[x] 90 % on the small digits" in out, (
+        "that nothing was repeated is not said of a hand-in that nobody repeats"
+    )
+
+
+@pytest.mark.timeout(280)
+def test_what_a_hand_in_starts_here_is_bounded_and_its_goals_are_open(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run asks for six trainers, or for more memory than is to be had."""
+    monkeypatch.chdir(tmp_path)
+    run = Path(json.loads(said(capsys, "run", "softmax", "--preset", "tiny", "--json"))["run_dir"])
+    for name, asked, why in (
+        ("many", {"nodes": 6, "strategy": "multi-worker"}, "it asks for 6 processes, and a hand-in may start 4 here"),
+        ("large", {"name": "large"}, "it takes more than"),
+    ):
+        text = to_toml(msgspec.structs.replace(read_source(run).spec, **asked))
+        asking = partial(asking_for, text)
+        forged = str(forge(run, tmp_path / name / run.name, asking))
+        said(capsys, "hand-in", forged, "--student", "Anna Example", "--out", "a.clew.zip")
+        monkeypatch.setattr("clew_gui.commands.reports.verify_handin._MEMORY", 0.0)
+        out = said(capsys, "verify-handin", "a.clew.zip", "--rerun", "300")
+        assert why in out
+        assert "[?] 90 % on the small digits" in out
 
 
 def test_a_script_is_handed_in_but_not_repeated_and_no_pruner_ends_it(

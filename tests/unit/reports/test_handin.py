@@ -16,32 +16,43 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.reports.answers import keep_answer, questions, read_answers
-from clew_gui.reports.check import HandinVerdict, check_handin, compare_repeat, same_machine
+from clew_gui.reports.check import HandinVerdict, check_handin
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, OpenedHandin, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
+from clew_gui.reports.repeated import compare_repeat, same_machine
 from clew_gui.reports.replay_writer import Replay
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.journal.events import Evaluation, Log, Schema, State
+from clew_shared.journal.events import Evaluation, Log, Points, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, to_toml
-from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
+from tests.unit.runs import RUN, describe, end_run, small_run
 
 CARDS = {
     card.id: msgspec.structs.replace(card, goals=tuple(msgspec.structs.replace(one, requires=()) for one in card.goals))
     for card in load_builtin().exercises
 }
 """A run of four steps stands for the slides' 500 here, so no goal asks for settings."""
+METRICS = CARDS["softmax"].metrics
 STUDENT = "Anna Example"
 Edit = Callable[[dict[str, bytes], ReportFacts], ReportFacts]
+
+
+def steps_of(first: int, loss: Sequence[float], seconds: float = 1.0) -> Points:
+    """A block of steps with these losses and no right answer."""
+    values = (np.array(loss, "<f4").tobytes(), np.zeros(len(loss), "<f4").tobytes())
+    end = float(first + len(loss))
+    return Points(
+        time=1_700_000_002.0, schema=1, first=first, count=len(loss), seconds=seconds, clock=end, values=values
+    )
 
 
 def made_run(
@@ -54,22 +65,22 @@ def made_run(
     seconds: Sequence[float] = (1.0,),
     time: float = 1_700_000_000.0,
     run: str = RUN,
+    holds_spec: bool = True,
 ) -> Path:
-    """A finished run whose journal holds its spec, as trainers write it now."""
+    """A finished run whose journal holds its spec, as trainers write it now, unless it is of an earlier version."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
     text = to_toml(RunSpec(exercise="softmax", run=run, student=student, params={"learning_rate": 0.5}))
     folder.spec.write_text(text, newline="\n")
     software = {"clew": __version__, "processor": "a processor, 2 cores"}
     with JournalWriter.create(folder.journal(1)) as writer:
-        writer.append(describe(folder, spec=text, software=software, time=time, run=run))
+        writer.append(describe(folder, spec=text if holds_spec else "", software=software, time=time, run=run))
         writer.append(Schema(id=1, metrics=METRICS, batch_size=100))
         writer.append(State(time=1_700_000_001.0, state=RunState.RUNNING))
         losses = list(loss)
         size = -(-len(losses) // len(seconds))
         for number, took in enumerate(seconds):
-            block = points(number * size, losses[number * size : (number + 1) * size], time=1_700_000_002.0)
-            writer.append(msgspec.structs.replace(block, seconds=took))
+            writer.append(steps_of(number * size, losses[number * size : (number + 1) * size], took))
         for step, value in evaluations.items():
             values = {"test_accuracy": value}
             writer.append(Evaluation(time=1_700_000_003.0, step=step, values=values, clock=4.0))
@@ -242,7 +253,7 @@ def test_runs_of_other_students_replays_and_missing_files_are_refused_by_name(tm
 
 
 def test_an_earlier_version_whose_journals_hold_no_spec_hands_in_the_file(tmp_path: Path) -> None:
-    small_run(tmp_path / "run")
+    made_run(tmp_path / "run", student="", holds_spec=False)
     verdict = checked(bundle_of(tmp_path / "run", tmp_path / "a.clew.zip"), tmp_path / "in")
     assert verdict.problems == ()
     assert verdict.notes == (f"Run {RUN[:8]} names no student: no name was set when it was started.",)
@@ -263,9 +274,9 @@ def test_a_repeated_run_is_compared_bit_by_bit_on_the_same_machine_and_within_th
     far = made_run(tmp_path / "4", loss=[4, 3, 2.02, 1])
     history = read_run(first)
     assert same_machine(first, same)
-    assert compare_repeat(history, read_run(same), 4, exact=True) == (1, 9, ())
-    assert "loss differs at step 2: 2 was handed in, 2.00" in differing(first, near, exact=True)
-    assert compare_repeat(history, read_run(near), 2, exact=True) == (0, 4, ())
+    assert compare_repeat(history, read_run(same), 4, exact=True) == (1, 9, 0, ())
+    assert "Training loss differs at step 2: 2 was handed in, 2.00" in differing(first, near, exact=True)
+    assert compare_repeat(history, read_run(near), 2, exact=True) == (0, 4, 0, ())
     assert differing(first, near, exact=False) == ""
     assert "within the tolerance" in differing(first, far, exact=False)
     small_run(tmp_path / "5")
@@ -280,11 +291,11 @@ def differing(handed_in: Path, again: Path, exact: bool, steps: int = 4) -> str:
 def test_an_evaluation_or_a_step_that_only_one_side_has_and_one_that_differs_are_named(tmp_path: Path) -> None:
     honest = made_run(tmp_path / "1")
     better = made_run(tmp_path / "2", evaluations={4: 0.999})
-    assert "test accuracy differs at step 4: 0.999 was handed in, 0.9079" in differing(better, honest, exact=True)
-    assert "test accuracy differs at step 4" in differing(better, honest, exact=False)
+    assert "Test accuracy differs at step 4: 0.999 was handed in, 0.9079" in differing(better, honest, exact=True)
+    assert "Test accuracy differs at step 4" in differing(better, honest, exact=False)
     assert differing(made_run(tmp_path / "3", evaluations={4: 0.9081}), honest, exact=False) == ""
     more = made_run(tmp_path / "4", evaluations={2: 0.99, 4: 0.9079})
-    assert "test accuracy has 1 value too few or too many: none comes out here for step 2" in differing(
+    assert "Test accuracy has 1 value too few or too many: none comes out here for step 2" in differing(
         more, honest, exact=True
     )
     fewer = made_run(tmp_path / "5", evaluations={})

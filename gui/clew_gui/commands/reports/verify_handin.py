@@ -9,18 +9,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from clew_gui.commands.agent_program import cards, runs_program
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.follow import Follower
-from clew_gui.reports.check import HandinVerdict, RepeatComparison, check_handin, compare_repeat, same_machine
-from clew_gui.reports.class_table import ClassRow, class_rows, table_csv, table_html
+from clew_gui.reports.check import HandinVerdict, check_handin, refusals
+from clew_gui.reports.class_table import ClassRow, class_rows, mark_of, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
 from clew_gui.reports.handin import SUFFIX, open_handin
 from clew_gui.reports.page import render
+from clew_gui.reports.repeated import (
+    NOT_COMPARED,
+    RepeatComparison,
+    Repetition,
+    compare_repeat,
+    judge_repeated,
+    same_machine,
+)
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.number_words import counted
+from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import on_servers
@@ -56,7 +65,7 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
             )
         write_text(Path(options.html).expanduser(), render(verdict.report))
     if options.json:
-        names = ("ok", "problems", "notes", "facts", "page_checked")
+        names = ("ok", "problems", "notes", "facts", "page_checked", "unrepeated")
         context.say_json({"file": str(options.bundle), **{name: getattr(verdict, name) for name in names}})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
@@ -65,7 +74,9 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
         context.say(on_one_line(f"Note: {note}"))
     if verdict.facts is not None:
         for goal in verdict.facts.goals if verdict.ok else ():
-            context.say(on_one_line(f"{'[x]' if goal.reached else '[ ]'} {goal.text} ({goal.sentence})"))
+            context.say(on_one_line(f"[{mark_of(goal, verdict.unrepeated)}] {goal.text} ({goal.sentence})"))
+        if verdict.ok and verdict.unrepeated:
+            context.say("[?]: reached by values that were handed in, but were not repeated here.")
         who, runs = verdict.facts.student or "nobody", verdict.facts.runs
         how = f"{'' if verdict.ok else 'NOT '}as {'it was' if len(runs) == 1 else 'they were'} recorded"
         page = "" if verdict.page_checked or not verdict.ok else "; the page was not checked"
@@ -151,17 +162,33 @@ def _check_known(
         verdict = check_handin(opened, known)
         if not rerun or not verdict.ok:
             return verdict
-        problems, notes = [], list(verdict.notes)
+        problems, notes, repeated = [], list(verdict.notes), dict[str, Repetition]()
         for folder in opened.run_folders().values():
             for found in _repeat(context, read_source(folder), known, rerun, (exercises, data)):
                 if isinstance(found, Problem):
                     problems.append(found)
+                elif isinstance(found, Repetition):
+                    repeated[folder.name] = found
                 else:
                     notes.append(found)
-        return msgspec.structs.replace(verdict, problems=tuple(problems), notes=tuple(notes))
+        facts, unrepeated = judge_repeated(verdict.facts, known, repeated) if verdict.facts else (None, frozenset())
+        return msgspec.structs.replace(
+            verdict,
+            problems=tuple(problems),
+            notes=(*notes, *([NOT_COMPARED] if repeated else [])),
+            facts=facts,
+            report=verdict.report._replace(facts=facts) if verdict.report and facts else None,
+            unrepeated=unrepeated,
+        )
 
 
 # --- Repeating --------------------------------------------------------------------------------------------------------
+
+
+_MOST_PROCESSES = 4
+"""The most trainers that a stranger's file may start here; each takes 0.6 GB before its first step."""
+_MEMORY = 0.5
+"""The part of the free memory that they may take together."""
 
 
 def _repeat(
@@ -170,25 +197,21 @@ def _repeat(
     known: Mapping[str, ExerciseCard],
     steps: int,
     given: tuple[str | None, str | None],
-) -> Iterator[Problem | str]:
-    """Train the first steps of a run again; what differs, and what was compared."""
+) -> Iterator[Problem | Repetition | str]:
+    """Train the first steps of a run again; what differs, what came out, and what was compared."""
     history, short = source.history, source.history.fold.run[:8]
-    if on_servers(source.spec.strategy):
-        yield f"Run {short} was not repeated: workers of parameter servers take turns by chance."
-        return
-    kind = known[source.spec.exercise].kind
-    if kind != "training":
-        why = "it measures times, which differ" if kind == "measurement" else _SCRIPT
+    why = _not_repeated(source, known[source.spec.exercise])
+    if why:
         yield f"Run {short} was not repeated: {why}."
         return
     count = min(steps, history.fold.step)
     exercises, data = given
-    usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None}
+    usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None, "trace": 0}
     spec = _measuring_as(history, msgspec.structs.replace(source.spec, source_hash="", **usual), known)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
         folder = Path(place) / "run"
         again = _train(context, spec, history.live, folder, count, exercises)
-        if isinstance(again, Problem):
+        if not isinstance(again, RunSource):
             yield again
             return
         if data_of(again.history).sha256 != data_of(history).sha256:
@@ -199,10 +222,23 @@ def _repeat(
         found = compare_repeat(history, again.history, count, exact)
     for text in found.differences:
         yield Problem("handin.rerun", f"Run {short} trained again gives other values: {text}", where=history.fold.run)
+    yield Repetition(again, whole=count == history.fold.step)
     if not found.values:
         yield f"Run {short} was not repeated: it recorded no value in its first {count:,} steps."
     elif not found.differences:
         yield _same_words(short, found, count, history.fold.step, exact)
+
+
+def _not_repeated(source: RunSource, card: ExerciseCard) -> str:
+    """Why a run is not trained again; empty if it is."""
+    if on_servers(source.spec.strategy):
+        return "workers of parameter servers take turns by chance"
+    if card.kind != "training":
+        return "it measures times, which differ" if card.kind == "measurement" else _SCRIPT
+    if source.spec.nodes > _MOST_PROCESSES:
+        return f"it asks for {source.spec.nodes:,} processes, and a hand-in may start {_MOST_PROCESSES} here"
+    refused = refusals(source, card)
+    return f"this version of Clew refuses it ({refused[0].text.rstrip('.')})" if refused else ""
 
 
 def _measuring_as(history: History, spec: RunSpec, known: Mapping[str, ExerciseCard]) -> RunSpec:
@@ -222,6 +258,7 @@ def _same_words(short: str, found: RepeatComparison, count: int, steps: int, exa
     """Says what came out the same, and what was not compared."""
     how = "bit by bit" if exact else "within the tolerance, on another processor or other versions"
     compared = f"{counted(found.values, 'value')}, {counted(found.evaluations, 'evaluation')}"
+    compared += f", {counted(found.pictures, 'picture')}" if found.pictures else ""
     text = f"Run {short}: the first {counted(count, 'step')} came out the same, {how} ({compared} compared)."
     left = steps - count
     return f"{text} The {counted(left, 'later step')} and what was measured there were not compared." if left else text
@@ -236,15 +273,22 @@ def _data_here(source: RunSource) -> str:
 
 def _train(
     context: CommandContext, spec: RunSpec, live: Sequence[Live], folder: Path, steps: int, exercises: str | None
-) -> RunSource | Problem:
+) -> RunSource | Problem | str:
     """Run ``spec`` until it has done ``steps`` steps, with the same changes by hand; why it could not be."""
     _begin_with(RunFolder(folder), spec, live)
+    room = _MEMORY * psutil.virtual_memory().available
     with runs_program(context.places, exercises) as agent, Follower(folder) as follower:
         agent.ask(RunWanted(str(folder)))
         ended, asked = None, False
         while ended is None:
             ended = agent.wait(_POLL_S)
             follower.poll()
+            if agent.memory > room:
+                agent.kill()
+                return (
+                    f"A run of {spec.exercise} was not repeated: it takes more than {in_bytes(int(room))},"
+                    " half of the memory that is free here."
+                )
             if follower.history.fold.step >= steps and not asked:
                 agent.ask_to_stop()
                 asked = True
