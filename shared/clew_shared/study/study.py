@@ -9,7 +9,6 @@ hand on.
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -39,6 +38,7 @@ from clew_shared.study.sweep import (
     Point,
     Sweep,
     check_sweep,
+    doubled,
     number_of_points,
     point_title,
     points,
@@ -310,7 +310,7 @@ def choose_lanes(race: RaceSpec, names: Sequence[str]) -> tuple[Lane, ...]:
     hint = f"Known: {', '.join(lane.name for lane in race.lanes)}."
     unknown = [name for name in names if _key(name) not in known]
     wrong = [Problem("study.lane", f"The race has no lane {name!r}.", hint, "lanes") for name in unknown]
-    twice = [known[key].name for key, count in Counter(map(_key, names)).items() if count > 1 and key in known]
+    twice = [known[key].name for key in doubled(map(_key, names)) if key in known]
     wrong += [Problem("study.lane", f"The lane {name} is listed twice.", "Remove one.", "lanes") for name in twice]
     raise_all(wrong)
     return tuple(lane for key, lane in known.items() if key in wanted)
@@ -353,7 +353,7 @@ def _check_lanes(study: StudySpec) -> Iterator[Problem]:
     if not 1 <= len(study.lanes) <= MAX_LANES:
         yield _wrong(f"A study has 1 to {MAX_LANES} lanes, this one has {len(study.lanes)}.", "lanes")
     names = [lane.name for lane in study.lanes]
-    yield from (_wrong(f"Two lanes are called {name!r}.", name) for name in _doubled(names))
+    yield from (_wrong(f"Two lanes are called {name!r}.", name) for name in doubled(names))
     for lane in study.lanes:
         for key in EQUAL:
             if key in lane.values:
@@ -379,8 +379,9 @@ def _check_axis(study: StudySpec, card: ExerciseCard | None) -> Iterator[Problem
         yield _wrong("A study has lanes or an axis, not both.", "axis")
     if not 1 <= len(study.values) <= MAX_LANES:
         yield _wrong(f"An axis has 1 to {MAX_LANES} values, this one has {len(study.values)}.", "values")
+        return
     shown = [format_value(value) for value in study.values]
-    yield from (_wrong(f"The value {value} is listed twice.", "values") for value in _doubled(shown))
+    yield from (_wrong(f"The value {value} is listed twice.", "values") for value in doubled(shown))
     if not 1 <= study.repeats <= MAX_REPEATS:
         yield _wrong(f"A study has 1 to {MAX_REPEATS} repeats, this one has {study.repeats}.", "repeats")
     if study.timed:
@@ -403,10 +404,6 @@ def _check_counts(study: StudySpec) -> Iterator[Problem]:
     if study.weak and not isinstance(study.base.params.get(BATCH_SIZE), int):
         hint = "Write batch_size into the base: it is the batch of each device."
         yield Problem("study.weak", "Weak scaling needs to know the batch size.", hint, BATCH_SIZE)
-
-
-def _doubled(names: Sequence[str]) -> list[str]:
-    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 def _wrong(text: str, where: str = "") -> Problem:

@@ -11,7 +11,8 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -164,6 +165,7 @@ def check_sweep(sweep: Sweep, card: ExerciseCard | None = None) -> Iterator[Prob
     if runs > MAX_RUNS:
         text = f"A sweep has at most {MAX_RUNS:,} runs, this one would have {runs:,}."
         yield Problem("sweep.large", text, "Take fewer values, or the method random with a count.", "over")
+        return
     if len(set(sweep.seeds)) < len(sweep.seeds):
         yield Problem("sweep.seeds", "A seed is listed twice.", "Each seed repeats the whole sweep once.", "seeds")
     names = dict.fromkeys([*sweep.over, *(name for point in sweep.points for name in point)])
@@ -202,8 +204,13 @@ def _check_values(name: str, values: Sequence[Value]) -> Iterator[Problem]:
     if not values:
         yield Problem("sweep.values", f"{name}: there are no values.", "Name at least one.", name)
     shown = [format_value(value) for value in values]
-    for value in dict.fromkeys(one for one in shown if shown.count(one) > 1):
+    for value in doubled(shown):
         yield Problem("sweep.values", f"{name}: the value {value} is listed twice.", "Remove one.", name)
+
+
+def doubled(words: Iterable[str]) -> list[str]:
+    """Returns the words that are there more than once."""
+    return [word for word, count in Counter(words).items() if count > 1]
 
 
 def _check_counts(sweep: Sweep) -> Iterator[Problem]:
