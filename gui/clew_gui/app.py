@@ -128,7 +128,8 @@ class Program(QObject):
         return True
 
     def _busy(self) -> list[RunModel]:
-        return [run for run in self.session.runs.values() if run.state not in TERMINAL and not run.unread]
+        maybe = (run for run in self.session.runs.values() if not run.at_rest and not run.unread)
+        return [run for run in maybe if run.state not in TERMINAL]
 
     def _stay_awake(self) -> None:
         """Follows runs also while nobody sees the window."""

@@ -21,11 +21,12 @@ from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
+from clew_gui.session.summaries import RunSummary
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal, MetricSpec, PlotSpec, Preset
 from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, Live, Log, Points, Schema, State
 from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
 from clew_shared.params import Choice, Condition, Knob, Params, describe
 from clew_shared.run_settings import NO_NOTE, RunNote
 from clew_shared.spec import RunSpec, to_toml
@@ -195,9 +196,16 @@ class FakeRun(RunModel):
     devices: tuple[str, ...] = ()
     status: RunStatus | None = None
     copied: int = 0
+    summary: RunSummary | None = None
+    version: int = 0
     job: JobNews | None = None
     note: RunNote = NO_NOTE
     history: History = field(default_factory=History)
+
+    @property
+    def fold(self) -> RunFold:
+        """Of all that was written."""
+        return self.history.fold
 
     @property
     def state(self) -> RunState:
@@ -287,8 +295,13 @@ class FakeSession(Session):
         run = self.runs[spec.run] = FakeRun(spec.run, number, number - 1, spec)
         return run
 
-    def prefer(self, exercise: str) -> None:
+    def prefer(self, *exercises: str) -> None:
         """All is read already."""
+
+    def runs_of(self, exercise: str) -> list[RunModel]:
+        """In the order of their numbers."""
+        found = [run for run in self.runs.values() if run.spec.exercise == exercise]
+        return sorted(found, key=lambda run: run.number)
 
     def tell(self, **changes: object) -> None:
         """What the next tick brings."""

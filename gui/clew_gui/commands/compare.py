@@ -74,7 +74,9 @@ def _chosen(context: CommandContext, named: Sequence[str], text: str, baseline: 
     known, jobs = cards(context.places), KeptJobs(context.places)
     kept = {run.folder: run for run in kept_runs(context.places)}
     asked = [find_run(context.places, word) for word in ([baseline] if baseline else []) + list(named)]
-    matching = filtered(list(kept.values()), text, known, jobs, Summaries(context.places)) if text else []
+    matching = (
+        filtered(list(kept.values()), text, known, jobs, Summaries(context.places, known.exercises)) if text else []
+    )
     folders = [*asked, *(run.folder for run in matching)]
     seen = [look_at(kept.get(one, KeptRun(0, one)), known, jobs) for one in dict.fromkeys(folders)]
     seen = [run for run in seen if run.kept.folder in asked or not _is_test(run)]

@@ -66,7 +66,7 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     if not kept and not options.json:
         context.say(f"No runs are kept in {context.places.runs} yet. Start with: clew run softmax")
         return OK
-    chosen = filtered(kept, options.filter, known, jobs, Summaries(context.places))
+    chosen = filtered(kept, options.filter, known, jobs, Summaries(context.places, known.exercises))
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
         context.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])

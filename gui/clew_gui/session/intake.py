@@ -93,6 +93,9 @@ class Intake:
             if arrival is None:
                 break
             self._take(arrival, changes)
+        for run in changes.points | changes.states | changes.new:
+            if run in self._runs.models:
+                self._runs.models[run].version += 1
         return changes
 
     def _take(self, arrival: Arrival, changes: Changes) -> None:
@@ -111,6 +114,7 @@ class Intake:
                 self._ended(end, changes)
             case Cards() as cards:
                 self.catalogue = changes.catalogue = cards.catalogue
+                self._summaries.cards = {card.id: card for card in cards.catalogue.exercises}
             case TryAnswered() as answered:
                 changes.tried.append(answered)
             case RequestFailed() as failed:
@@ -155,7 +159,8 @@ class Intake:
             known.copied = max(known.copied, found.size)
         elif found.run not in self._runs.record.forgotten:
             try:
-                self._runs.add(found.spec).copied = found.size
+                model = self._runs.add(found.spec)
+                model.copied, model.summary = found.size, found.summary
             except OSError as error:
                 changes.problems.append(Problem("session.disk", f"A run cannot be recorded: {error}."))
                 return

@@ -15,6 +15,7 @@ from clew_gui.jobs.job_book import JobBook
 from clew_gui.session.links.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
+from clew_gui.session.summaries import RunSummary
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
@@ -66,7 +67,12 @@ class RunModel:
         """Whether its job is over, and all that it left of the journals is here."""
         self.copied = 0
         """Bytes of this computer's copy when the run was found, which are read first."""
+        self.summary: RunSummary | None = None
+        """What an earlier program found in that copy."""
+        self.version = 0
+        """Counts what arrived of it."""
         self._have: dict[int, tuple[int, int]] = {}
+        self._read = 0
 
     @property
     def history(self) -> History:
@@ -80,9 +86,21 @@ class RunModel:
         self._history = history
 
     @property
+    def summed_up(self) -> RunSummary | None:
+        """What is known of it until its copy here has been read; None from then on."""
+        return self.summary if self.summary is not None and self._read < self.copied else None
+
+    @property
     def fold(self) -> RunFold:
         """Returns the fold of its journal, without making a history where nothing was read."""
+        if (summary := self.summed_up) is not None:
+            return summary.fold
         return self._history.fold if self._history is not None else _NOT_BEGUN
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether its journal has its end, and neither an agent nor a job says otherwise."""
+        return self.fold.done and self.job is None and (self.status is None or self.status.state in TERMINAL)
 
     @property
     def evidence(self) -> Evidence:
@@ -149,27 +167,27 @@ class RunModel:
     @property
     def catching_up(self) -> float | None:
         """Share of the journals that has been taken in, 0 to 1, while much of them is still to come; else None."""
-        have = sum(have for have, _ in self._have.values())
         size = sum(size for _, size in self._have.values())
-        return have / size if size - have > CATCHING_UP_BYTES else None
+        return self._read / size if size - self._read > CATCHING_UP_BYTES else None
 
     @property
     def reading(self) -> float | None:
         """Share of this computer's copy that has been read, while that goes on and the agent does not say that it
         trains: what was read so far shows an old state."""
-        have = sum(have for have, _ in self._have.values())
         ended = self.status is None or self.status.state in TERMINAL
-        return have / self.copied if ended and have < self.copied else None
+        return self._read / self.copied if ended and self._read < self.copied else None
 
     def took(self, attempt: int, have: int, size: int) -> None:
         """Note how much of an attempt's journal has been taken in."""
         before = self._have.get(attempt, (0, 0))
         self._have[attempt] = (max(have, before[0]), max(size, before[1]))
+        self._read += self._have[attempt][0] - before[0]
 
     def restart(self) -> None:
         """Discards what was taken in; it comes again."""
-        self._history = None
+        self._history = self.summary = None
         self._have.clear()
+        self._read = 0
 
 
 # --- Run table --------------------------------------------------------------------------------------------------------
@@ -177,11 +195,12 @@ class RunModel:
 
 
 class RunTable:
-    """The table of all runs. ``models`` by id, in the order in which they were found. ``here`` is this computer in
-    words; ``book`` None: no run was given to a job."""
+    """The table of all runs. ``models`` by id, in the order in which they were found, ``by_exercise`` the same by
+    exercise. ``here`` is this computer in words; ``book`` None: no run was given to a job."""
 
     def __init__(self, places: Places, record: RunRecord, book: JobBook | None, here: str) -> None:
         self.models: dict[str, RunModel] = {}
+        self.by_exercise: dict[str, dict[str, RunModel]] = {}
         self.record = record
         self._places = places
         self._book = book
@@ -199,9 +218,17 @@ class RunTable:
         model.elsewhere = bool(where)
         model.note = self.record.notes.get(spec.run, model.note)
         model.refused = self.record.refused.get(spec.run, "")
-        self.models[spec.run] = model
+        self.keep(model)
         self.place(model)
         return model
+
+    def keep(self, model: RunModel) -> None:
+        """Puts a run into the table."""
+        self.models[model.id] = self.by_exercise.setdefault(model.spec.exercise, {})[model.id] = model
+
+    def drop(self, run: str) -> None:
+        """Takes a run out of the table."""
+        del self.by_exercise[self.models.pop(run).spec.exercise][run]
 
     def place(self, model: RunModel) -> None:
         """Note in the model which job it was given to last, if to any."""

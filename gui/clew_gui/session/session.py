@@ -93,7 +93,7 @@ class Session:
         self.job_links.reopen(only)
         self._has_link = only is None and self._acts
         others = self._record.forgotten | self.job_links.owned()
-        self._summaries = Summaries(places)
+        self._summaries = Summaries(places, catalogue.exercises)
         fetcher = Fetcher(places.mirrors, self._inbox, summaries=self._summaries)
         self.local_link = self.job_links.here = Link(
             target, fetcher, self._inbox, frozenset(others), catalogue, all_runs=only is None
@@ -102,7 +102,8 @@ class Session:
         self.runs: Mapping[str, RunModel] = self._runs.models
         self.jobs: Mapping[str, JobModel] = self.job_links.models
         if recorded is not None:
-            self._runs.models.update(recorded)
+            for model in recorded.values():
+                self._runs.keep(model)
             self._intake.link = link
 
     @property
@@ -116,9 +117,14 @@ class Session:
             self.local_link.start()
         self.job_links.start()
 
-    def prefer(self, exercise: str) -> None:
-        """Read the runs of this exercise before those of others, because somebody looks at it."""
-        self.local_link.prefer(exercise)
+    def runs_of(self, exercise: str) -> list[RunModel]:
+        """The runs of an exercise, oldest first."""
+        return sorted(self._runs.by_exercise.get(exercise, {}).values(), key=lambda run: run.number)
+
+    def prefer(self, *exercises: str) -> None:
+        """Read the runs of these exercises, because somebody looks at them. Runs of others that were summed up by an
+        earlier program are not read before that."""
+        self.local_link.prefer(exercises)
 
     def call_on_news(self, bell: Callable[[], None]) -> None:
         """Call ``bell``, from any thread, when there is something for ``tick`` again."""
@@ -371,7 +377,7 @@ class Session:
             self._record.forget(run, time.time())
         except OSError as error:
             raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
-        del self._runs.models[run]
+        self._runs.drop(run)
         link.drop(run)
 
     def renew_agent(self) -> None:

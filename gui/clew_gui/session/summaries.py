@@ -3,6 +3,7 @@ of them, which can be deleted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,8 @@ from clew_shared import __version__
 from clew_shared.base.foreign import from_msgpack, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
+from clew_shared.cards import ExerciseCard
+from clew_shared.goals import check_goal
 from clew_shared.journal.files import attempts, began, journal_path
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunFold
@@ -27,11 +30,14 @@ _MAX_BYTES = 256 << 20
 
 class RunSummary(msgspec.Struct, frozen=True):
     """A run without its curves: its ``fold``, the ``results`` by metric (the best value, or the last one where neither
-    side is better), and its spec; None if that cannot be read."""
+    side is better), its spec (None if that cannot be read), and the goals that it ``reached`` by the exercise's file
+    with the hash ``judged_by``; empty if nobody judged it."""
 
     fold: RunFold
     results: dict[str, float]
     spec: RunSpec | None
+    judged_by: str = ""
+    reached: tuple[str, ...] = ()
 
 
 class _Look(msgspec.Struct, frozen=True, array_like=True):
@@ -68,9 +74,10 @@ def _result(history: History, metric: str) -> float | None:
 
 class Summaries:
     """The summaries of kept runs by folder. A journal counts, never what was kept of it: each is looked at for a change
-    before its summary is used."""
+    before its summary is used. ``cards`` are the exercises by whose goals runs are judged."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, cards: Iterable[ExerciseCard] = ()) -> None:
+        self.cards = {card.id: card for card in cards}
         self._path = places.home / "summaries.msgpack"
         self._seen: dict[str, _Entry] = {}
         self._is_new = False
@@ -85,7 +92,7 @@ class Summaries:
         if entry is None:
             look = _look_at(folder)
             history = read_run(folder)
-            summary = RunSummary(history.fold, results_of(history), kept_spec(folder))
+            summary = self._sum_up(history, history.fold, kept_spec(folder))
             if look is None or summary.spec is None or not (history.fold.sealed and history.fold.done):
                 return summary  # it may change, or somebody may mend its spec
             entry = self._keep(folder, look, summary)
@@ -97,13 +104,27 @@ class Summaries:
         entry = self._seen[_key(folder)] = _Entry(look, summary)
         return entry
 
+    def _sum_up(self, history: History, fold: RunFold, spec: RunSpec | None) -> RunSummary:
+        card = self.cards.get(spec.exercise) if spec is not None else None
+        goals = card.goals if card is not None else ()
+        reached = tuple(goal.id for goal in goals if check_goal(goal, history, card, spec).reached)
+        return RunSummary(fold, results_of(history), spec, card.source_hash if card is not None else "", reached)
+
     def take(self, folder: Path, history: History, spec: RunSpec) -> None:
         """Sums up a run that was read already, if it is over."""
-        if self._valid(folder) is None and history.fold.sealed and history.fold.done:
+        if self.instead(folder) is None and history.fold.sealed and history.fold.done:
             look = _look_at(folder)
             if look is not None:
                 fold = msgspec.structs.replace(history.fold)  # the run may go on
-                self._keep(folder, look, RunSummary(fold, results_of(history), spec))
+                self._keep(folder, look, self._sum_up(history, fold, spec))
+
+    def instead(self, folder: Path) -> RunSummary | None:
+        """The summary with which the run need not be read before somebody looks at it; None if it must be."""
+        entry = self._valid(folder)
+        if entry is None or entry.summary.spec is None:
+            return None
+        card = self.cards.get(entry.summary.spec.exercise)
+        return entry.summary if entry.summary.judged_by == (card.source_hash if card is not None else "") else None
 
     def spec(self, folder: Path) -> RunSpec | None:
         """The run's spec, if it can be read."""

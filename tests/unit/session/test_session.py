@@ -16,13 +16,15 @@ from clew_gui.session.intake import Changes
 from clew_gui.session.job_model import Place
 from clew_gui.session.links.conversation import OutgoingCommands
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import FULL_BYTES, FrameBatch, Inbox, RequestFailed, Restarted
+from clew_gui.session.links.inbox import FULL_BYTES, FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.runs import RunModel, read_heads, read_runs
 from clew_gui.session.session import Session
+from clew_gui.session.summaries import Summaries
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
 from clew_gui.targets.target import LocalTarget
+from clew_gui.views.runs.run_choices import RunChoices
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import set_up_tensorflow
@@ -31,6 +33,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, State
 from clew_shared.journal.files import MIRRORS_LIST
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import (
@@ -45,6 +48,7 @@ from clew_shared.wire.messages import (
     TryRun,
     Unpause,
 )
+from tests.unit.reports.test_handin import CARDS, made_run
 from tests.unit.runs import RUN, small_run
 
 
@@ -303,8 +307,9 @@ def _read_order(fetcher: Fetcher, inbox: Inbox, pieces: int) -> list[str]:
     return found
 
 
-def test_what_somebody_looks_at_is_read_first_and_the_newest_of_it(tmp_path: Path) -> None:
-    data, mirrors = small_run(tmp_path / "node").journal(1).read_bytes(), tmp_path / "mirrors"
+def _copies(home: Path) -> Path:
+    """The copies of five runs of three exercises, the newest last."""
+    data, mirrors = small_run(home / "node").journal(1).read_bytes(), home / "mirrors"
     for second, (name, exercise) in enumerate(
         [("a", "cnn"), ("b", "softmax"), ("c", "cnn"), ("d", "rnn"), ("e", "softmax")]
     ):
@@ -313,13 +318,65 @@ def test_what_somebody_looks_at_is_read_first_and_the_newest_of_it(tmp_path: Pat
         (folder / "spec.toml").write_text(to_toml(RunSpec(exercise=exercise, run=folder.name)))
         (folder / "journal.0001").write_bytes(data)
         os.utime(folder, (second, second))
+    return mirrors
+
+
+def test_what_somebody_looks_at_is_read_first_and_the_newest_of_it(tmp_path: Path) -> None:
     inbox = Inbox()
-    fetcher = Fetcher(mirrors, inbox)
-    fetcher.prefer("cnn")
+    fetcher = Fetcher(_copies(tmp_path), inbox)
+    fetcher.prefer(["cnn"])
     fetcher.find_mirrors(frozenset())
     assert _read_order(fetcher, inbox, 1) == ["c"]
-    fetcher.prefer("softmax")
+    fetcher.prefer(["softmax"])
     assert _read_order(fetcher, inbox, 4) == ["e", "b", "a", "d"]
+
+
+def test_runs_of_other_exercises_that_were_summed_up_are_read_when_somebody_looks_at_them(
+    places: Places, tmp_path: Path
+) -> None:
+    places.home.mkdir()
+    mirrors, inbox = _copies(tmp_path), Inbox()
+    summaries = Summaries(places, load_builtin().exercises)
+    for folder in mirrors.iterdir():
+        summaries.of(folder)
+    summaries.save()
+    fetcher = Fetcher(mirrors, inbox, summaries=Summaries(places, load_builtin().exercises))
+    fetcher.prefer(["cnn"])
+    fetcher.find_mirrors(frozenset())
+    arrived = {one.run[0]: one.summary for one in taken(inbox) if isinstance(one, JobNewsArrived)}
+    assert sorted(arrived) == list("abcde")
+    assert all(summary is not None and summary.fold.state is RunState.FINISHED for summary in arrived.values())
+    assert _read_order(fetcher, inbox, 2) == ["c", "a"]
+    assert not fetcher.replay()
+    assert not fetcher.replay()
+    assert taken(inbox) == []
+    fetcher.note(RunStatus(run=f"d{RUN[1:]}", exercise="rnn", state=RunState.RUNNING, attempt=2, size=99))
+    assert _read_order(fetcher, inbox, 1) == ["d"], "it goes on"
+    fetcher.prefer(["softmax"])
+    assert _read_order(fetcher, inbox, 2) == ["e", "b"]
+    assert Fetcher(mirrors, inbox, summaries=Summaries(places)).find(f"b{RUN[1:]}") is None
+    assert taken(inbox)[0].summary is None, "its goals are judged by no exercise that is known"  # type: ignore[union-attr]
+
+
+def test_a_run_that_was_summed_up_shows_its_end_goals_and_best_before_its_journal_is_read(
+    places: Places, tmp_path: Path
+) -> None:
+    card = CARDS["softmax"]
+    folder = RunFolder(made_run(tmp_path / RUN))
+    summary = Summaries(places, [card]).of(folder.path)
+    model = RunModel(summary.spec or RunSpec(exercise=""), 1, folder.path, "")
+    model.copied, model.summary = folder.journal(1).stat().st_size, summary
+    board = RunChoices()
+    board.cards = {card.id: card}
+    assert (model.state, model.unread, model.at_rest) == (RunState.FINISHED, False, True)
+    assert [goal.id for goal in card.goals if board.reached(goal, model)] == ["slides"]
+    assert board.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(0.9079)
+    assert not model.history.metrics
+    model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
+    model.took(1, model.copied, model.copied)
+    assert (model.summed_up, model.state) == (None, RunState.STARTING), "what was read counts from now on"
+    model.restart()
+    assert model.summary is None
 
 
 # --- This computer's agent --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew_gui.base.kept_spec import kept_spec
@@ -90,7 +90,9 @@ class Fetcher:
     def __init__(self, mirrors: Path, inbox: Inbox, link: str = "", summaries: Summaries | None = None) -> None:
         self._mirrors = mirrors
         self._summaries = summaries
-        self._preferred = ""
+        self._preferred: Sequence[str] = ()
+        self._put_off: set[str] = set()
+        """Runs of which a summary is enough until somebody looks at their exercise."""
         self._exercises: dict[str, str] = {}
         self._inbox = inbox
         self._link = link
@@ -112,18 +114,24 @@ class Fetcher:
     def find(self, run: str) -> None:
         """Follow a run whose spec, at least, this computer has, and make it known."""
         folder = self._mirrors / run
-        spec = self._summaries.spec(folder) if self._summaries is not None else kept_spec(folder)
+        summary = self._summaries.instead(folder) if self._summaries is not None else None
+        spec = summary.spec if summary is not None else kept_spec(folder)
         if spec is not None and spec.run == run:
             self._exercises[run] = spec.exercise
+            known = run in self._cursors
             cursor = self.follow(run)
-            self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found))))
+            self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
+            if summary is not None and not known and spec.exercise not in self._preferred:
+                self._replays.remove(run)
+                self._put_off.add(run)
 
-    def prefer(self, exercise: str) -> None:
-        """Read the runs of an exercise before those of others: somebody looks at it."""
-        self._preferred = exercise
-        first = [run for run in self._replays if self._exercises.get(run) == exercise]
-        if first:
-            self._replays = deque([*first, *(run for run in self._replays if self._exercises.get(run) != exercise)])
+    def prefer(self, exercises: Sequence[str]) -> None:
+        """Read the runs of these exercises before those of others: somebody looks at them."""
+        self._preferred = exercises
+        wanted = [run for run in self._cursors if run in self._put_off and self._exercises[run] in exercises]
+        self._put_off.difference_update(wanted)
+        waiting = [*reversed(wanted), *self._replays]
+        self._replays = deque(sorted(waiting, key=lambda run: self._exercises.get(run) not in exercises))
 
     def follow(self, run: str) -> FetchCursor:
         """The cursor of a run; the first time its mirror is queued to be read."""
@@ -149,6 +157,10 @@ class Fetcher:
         before, cursor.status = cursor.status, status
         if cursor.complete and status.attempt > cursor.attempt:
             cursor.complete, cursor.attempt = False, cursor.attempt + 1
+        grew = status.attempt > cursor.attempt or status.size > cursor.mirror.length(status.attempt)
+        if status.run in self._put_off and (cursor.live or grew):
+            self._put_off.discard(status.run)
+            self._replays.append(status.run)
         if before is None and cursor.replay is not None and cursor.live:
             self._replays.remove(status.run)
             self._replays.appendleft(status.run)  # what moves comes first
@@ -158,6 +170,7 @@ class Fetcher:
         cursor = self._cursors.pop(run, None)
         if cursor is not None and cursor.asked is not None:
             self._asked.pop(cursor.asked, None)
+        self._put_off.discard(run)
         if run in self._replays:
             self._replays.remove(run)
 

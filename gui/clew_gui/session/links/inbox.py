@@ -14,6 +14,7 @@ import msgspec
 from clew_gui.jobs.job import JobNews
 from clew_gui.session.links.mirror import Items
 from clew_gui.session.links.status import LinkStatus
+from clew_gui.session.summaries import RunSummary
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
 from clew_shared.spec import RunSpec
@@ -24,11 +25,13 @@ FULL_BYTES = 1_600_000
 
 
 class JobNewsArrived(msgspec.Struct, frozen=True):
-    """A run that the link knows of. ``size``: the bytes of its copy here, which are read next."""
+    """A run that the link knows of. ``size``: the bytes of its copy here, which are read next, or where there is a
+    ``summary`` of them, when somebody looks at its exercise."""
 
     run: str
     spec: RunSpec
     size: int = 0
+    summary: RunSummary | None = None
 
 
 class FrameBatch(msgspec.Struct, frozen=True):

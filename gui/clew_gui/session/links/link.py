@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import zmq
 
@@ -127,12 +127,12 @@ class Link:
         else:
             self._do(lambda: self._release(run))
 
-    def prefer(self, exercise: str) -> None:
-        """Reads what is here of the runs of this exercise before those of others."""
+    def prefer(self, exercises: Sequence[str]) -> None:
+        """Reads what is here of the runs of these exercises before those of others."""
         if self._thread.ident is None:
-            self._fetcher.prefer(exercise)
+            self._fetcher.prefer(exercises)
         else:
-            self._do(lambda: self._fetcher.prefer(exercise))
+            self._do(lambda: self._fetcher.prefer(exercises))
 
     def drop(self, run: str) -> None:
         """Forget a run and remove its mirror."""

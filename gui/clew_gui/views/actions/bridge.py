@@ -5,6 +5,8 @@ No socket here.
 
 from __future__ import annotations
 
+import time
+
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
 from clew_gui.session.intake import Changes
@@ -14,7 +16,9 @@ INTERVAL_MS = 33
 AT_ONCE = 3
 """How many news after a quiet time wait for no timer: of a run that begins, its state comes just before its first
 points."""
-BUDGET_S = 0.008
+BUDGET_S = (0.008, 0.1)
+"""The least and the most seconds for taking in news before they are shown. Thousands of runs take longer to show than
+to take in: then as much time goes into the one as into the other."""
 
 
 class Bridge(QObject):
@@ -44,6 +48,7 @@ class Bridge(QObject):
         self._timer.timeout.connect(self.tick)
         self._since_news = QElapsedTimer()
         self._at_once = AT_ONCE
+        self._showing = 0.0
         self._rung.connect(self._hurry, Qt.ConnectionType.QueuedConnection)  # from the link's thread into this one
 
     def start(self) -> None:
@@ -58,7 +63,8 @@ class Bridge(QObject):
 
     def tick(self) -> None:
         """Does one round. New runs are reported before their points."""
-        changes = self._session.tick(BUDGET_S)
+        changes = self._session.tick(min(max(BUDGET_S[0], self._showing), BUDGET_S[1]))
+        taken = time.perf_counter()
         if changes.catalogue is not None:
             self.catalogue.emit(changes.catalogue)
         if changes.new:
@@ -77,6 +83,7 @@ class Bridge(QObject):
             self.tried.emit(tuple(changes.tried))
         if _has_news(changes):
             self._since_news.start()
+            self._showing = time.perf_counter() - taken
         self.ticked.emit()
 
     def _hurry(self) -> None:

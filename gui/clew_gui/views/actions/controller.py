@@ -123,7 +123,7 @@ class WindowController(QObject):
         if card is None or (scope.card is not None and card.id == scope.card.id):
             return
         scope.card = card
-        scope.session.prefer(card.id)
+        scope.session.prefer(card.id, *(spec.runs_of for spec in card.params if spec.runs_of))
         if scope.filter.terms:  # its names may be unknown here
             scope.filter = RunFilter()
             window.bottom.filter.clear()
@@ -385,18 +385,19 @@ class WindowController(QObject):
     def _arrived(self, new: frozenset[str]) -> None:
         mine = self._mine(new)
         if mine and self.scope.card is not None:
-            before = self._selected()
+            before, drawn, base = self._selected(), self.scope.shown(), self.scope.pinned()
             if self._awaited in mine:
                 self.scope.board.select_started(self.scope.card, self._awaited, self.scope.runs())
             self._choose()
-            self.panels.table_rows()
+            others = set(drawn).symmetric_difference(self.scope.shown())
+            self.panels.table_rows(mine | others if base == self.scope.pinned() else None)
             self.window.bottom.select(self._selected())
             if self._selected() != before:
                 self.panels.log()
             self._awaited = "" if self._awaited in mine else self._awaited
             self.panels.card()
             self.curves_changed.emit()
-        self.panels.progress()
+        self.panels.progress(new)
         self.panels.queue()
 
     def _states(self, changed: frozenset[str]) -> None:
@@ -411,7 +412,7 @@ class WindowController(QObject):
             self.panels.log()
             self.curves_changed.emit()
             self.points.emit(frozenset(mine))
-        self.panels.progress()
+        self.panels.progress(changed)
         self.panels.queue()
 
     def _report_failures(self, changed: frozenset[str]) -> None:

@@ -10,6 +10,7 @@ from clew_gui.session.job_model import JobModel
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.scope import Scope
 from clew_gui.views.form.data_choice import is_path
+from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
@@ -53,6 +54,7 @@ class PanelUpdater:
     def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
         self._window, self._scope, self._places = window, scope, places
         self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
+        self._progress: dict[str, ExerciseProgress] = {}
         self.gives_advice: bool | None = None
         """Whether the settings ask for advice; they are read when there is a run to advise on."""
         self._advice: tuple[Advice, ...] = ()
@@ -294,11 +296,15 @@ class PanelUpdater:
         asked = requires_words(goal, self._scope.card)
         return f"{found} The goal counts only {asked}." if found and asked else found
 
-    def progress(self) -> None:
-        """Ticks and best values of all exercises."""
+    def progress(self, changed: Iterable[str] | None = None) -> None:
+        """Ticks and best values of all exercises; only those of these runs are looked at again."""
         scope = self._scope
-        found = {card.id: scope.board.progress(card, scope.runs(card)) for card in scope.catalogue.exercises}
-        self._window.lab.show_progress(found, self._loading())
+        cards = scope.catalogue.exercises
+        if changed is not None:
+            theirs = {run.spec.exercise for one in changed if (run := scope.session.runs.get(one)) is not None}
+            cards = tuple(card for card in cards if card.id in theirs or card.id not in self._progress)
+        self._progress |= {card.id: scope.board.progress(card, scope.runs(card)) for card in cards}
+        self._window.lab.show_progress(self._progress, self._loading())
 
     def cost(self) -> None:
         """Shows what the next run will take, and offers the earlier runs that it can begin with."""
@@ -384,7 +390,7 @@ class PanelUpdater:
     def queue(self) -> None:
         """Shows how many runs are running and waiting, over all exercises."""
         session = self._scope.session
-        runs = [run for run in session.runs.values() if not run.unread]
+        runs = [run for run in session.runs.values() if not run.at_rest and not run.unread]
         busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]
         waiting = [run for run in runs if run.state in _WAITING or (run.state in _BUSY and run not in busy)]
         if waiting:

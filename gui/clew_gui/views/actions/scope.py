@@ -46,7 +46,8 @@ class Scope:
     def runs(self, card: ExerciseCard | None = None) -> list[RunModel]:
         """The runs of an exercise (the open one), oldest first."""
         wanted = card or self.card
-        return self.board.runs_of(self.session.runs, wanted.id) if wanted is not None else []
+        found = self.session.runs_of(wanted.id) if wanted is not None else []
+        return [run for run in found if not self.board.is_removed(run.id)]
 
     def listed_runs(self) -> list[RunModel]:
         """The runs of the open exercise that fit the filter, oldest first."""

@@ -88,11 +88,6 @@ class RunChoices:
         """Returns what was chosen for an exercise so far."""
         return self._choices.setdefault(exercise, Choices())
 
-    def runs_of(self, runs: Mapping[str, RunModel], exercise: str) -> list[RunModel]:
-        """The runs of an exercise, oldest first, without the removed ones."""
-        found = [run for run in runs.values() if run.spec.exercise == exercise and run.id not in self._removed]
-        return sorted(found, key=lambda run: run.number)
-
     def remove(self, run: str) -> None:
         """Hides a run; the session still has it."""
         self._removed.add(run)
@@ -117,7 +112,7 @@ class RunChoices:
             return chosen.pinned
         if not card.baseline:
             return ""
-        return next((run.id for run in runs if run.history.fold.step and self._is_baseline(card, run)), "")
+        return next((run.id for run in runs if run.fold.step and self._is_baseline(card, run)), "")
 
     def _is_baseline(self, card: ExerciseCard, run: RunModel) -> bool:
         """Whether a run has the values of the baseline's preset; what it was started with never changes."""
@@ -249,7 +244,8 @@ class RunChoices:
 
     def reached(self, goal: Goal, run: RunModel) -> bool:
         """Whether a run reached a goal. One of another data set's never does."""
-        return self._judged(goal, run).reached
+        summary = run.summed_up
+        return goal.id in summary.reached if summary is not None else self._judged(goal, run).reached
 
     def _judged(self, goal: Goal, run: RunModel) -> GoalResult:
         """The verdict on a run; asked for again only when the run went on, or its exercise changed."""
@@ -286,7 +282,9 @@ class RunChoices:
 
     def best(self, metric: MetricSpec, run: RunModel) -> float | None:
         """The best value of a run; looked for again only when the run went on: that reads the whole curve."""
-        state = _state(run)
+        summary, state = run.summed_up, _state(run)
+        if summary is not None:
+            return summary.results.get(metric.name)
         known = self._bests.get((run.id, metric.name))
         if known is None or known[0] != state:
             found = run.history.best(metric.name)
@@ -392,12 +390,12 @@ def _keys(
 def _state(run: RunModel) -> tuple[object, ...]:
     """Returns how far a run has come. A history that was read again counts as another one: it may have more than the
     first."""
-    return run.history, run.history.fold.attempt, run.history.fold.step, run.state
+    return run.version, id(run.fold), run.fold.attempt, run.fold.step
 
 
 def _draws(run: RunModel) -> bool:
     """Whether there is a curve, or one may still come."""
-    return run.history.fold.step > 0 or run.state not in TERMINAL
+    return run.fold.step > 0 or run.state not in TERMINAL
 
 
 def at_work(runs: Sequence[RunModel]) -> list[RunModel]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from clew_shared.base.harmless import for_tooltip
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
+_MANY = 100
+"""More new rows than a study starts at once."""
 ROW_HEIGHT = 30
 HEAD_HEIGHT = 28
 
@@ -110,16 +113,22 @@ class RunsModel(QAbstractTableModel):
         self.endResetModel()
 
     def update_rows(self, rows: Iterable[RunRow]) -> None:
-        """Put rows in the place of those with the same id; unknown ones are added where they sort."""
+        """Put rows in the place of those with the same id; unknown ones are added where they sort. For many of them, as
+        when a window begins, the table is filled again, and the owner of the runs selects again."""
         places = {row.id: place for place, row in enumerate(self._rows)}
+        added = []
         for new in rows:
             place = places.get(new.id)
             if place is None:
-                self._insert(new)
-                places = {row.id: place for place, row in enumerate(self._rows)}
+                added.append(new)
             elif self._rows[place] != new:
                 self._rows[place] = new
                 self.dataChanged.emit(self.index(place, 0), self.index(place, len(self.columns) - 1))
+        if len(added) > _MANY:
+            self.set_rows([*self._rows, *added])
+            return
+        for new in added:
+            self._insert(new)
 
     def set_columns(self, more: Sequence[TableColumn]) -> None:
         """Show these columns after the usual ones; rows that follow bring their texts."""
@@ -141,7 +150,11 @@ class RunsModel(QAbstractTableModel):
             self._sort = sorting
 
     def _insert(self, new: RunRow) -> None:
-        place = self._sorted([*self._rows, new]).index(new)
+        key, down = self._sort
+        place = bisect(
+            self._rows[::-1] if down else self._rows, _sort_key(new, key), key=lambda row: _sort_key(row, key)
+        )
+        place = len(self._rows) - place if down else place
         self.beginInsertRows(_NOWHERE, place, place)
         self._rows.insert(place, new)
         self.endInsertRows()
