@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -12,6 +12,9 @@ import numpy.typing as npt
 from clew_shared.base.problem import problem
 
 _ALIGNMENT = 64
+_SETS = ("training", "validation", "test")
+_LACKING = 3
+"""Classes without samples in a set that are named."""
 
 Rows = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int32]
@@ -54,6 +57,27 @@ class DataSet(msgspec.Struct, frozen=True, eq=False, kw_only=True):
             return label if 0 <= label < self.classes else None
         named = {name: place for place, name in enumerate(self.class_names)}
         return named.get(str(label), label if self._names_are_words and 0 <= label < self.classes else None)
+
+    def lacking(self, place: int, sets: Sequence[str] = _SETS) -> str:
+        """Says which of these ``sets`` have no sample of a class; empty where each has one."""
+        counts = {name: int(np.count_nonzero(part.y == place)) for name, part in zip(_SETS, self._parts, strict=True)}
+        lacking = " and ".join(name for name in sets if not counts[name])
+        found = ", ".join(f"{count:,} in {name}" for name, count in counts.items())
+        label = self.class_names[place] if self.class_names else place
+        text = f"No sample of class {label} is among the {lacking} samples of {self.name}: there are {found}."
+        return text if lacking else ""
+
+    def lacking_classes(self) -> Iterator[str]:
+        """Yields sentences about the classes of which a set has no sample."""
+        counts = np.stack([np.bincount(part.y, minlength=self.classes) for part in self._parts])
+        places = np.flatnonzero((counts == 0).any(0)).tolist()
+        yield from map(self.lacking, places[:_LACKING])
+        if len(places) > _LACKING:
+            yield f"Each of {len(places) - _LACKING:,} more classes has no sample in one of the three sets."
+
+    @property
+    def _parts(self) -> tuple[Split, Split, Split]:
+        return self.train, self.validation, self.test
 
     @property
     def _names_are_words(self) -> bool:

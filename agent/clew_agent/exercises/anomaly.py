@@ -257,15 +257,11 @@ def anomaly_of(data: DataSet, label: int) -> int:
         known = ", ".join(data.class_names) if data.class_names else f"0 to {data.classes - 1}"
         text = f"The data set {data.name} has the classes {known}, and no class {label}."
         raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
-    sets = {"training": data.train, "validation": data.validation, "test": data.test}
-    counts = {name: int(np.count_nonzero(split.y == place)) for name, split in sets.items()}
-    lacking = " and ".join(name for name in ("validation", "test") if not counts[name])
+    lacking = data.lacking(place, ("validation", "test"))
     if lacking:
-        found = ", ".join(f"{count:,} in {name}" for name, count in counts.items())
-        text = f"No sample of class {label} is among the {lacking} samples of {data.name}: there are {found}."
         hint = "Mix the rows of a table: of each six rows the fifth validates and the sixth tests, and four train."
-        raise problem("exercise.class", text, hint, "anomaly")
-    if counts["training"] == len(data.train.y):
+        raise problem("exercise.class", lacking, hint, "anomaly")
+    if bool((data.train.y == place).all()):
         text = f"All training samples of {data.name} are of class {label}: none is left to train with."
         raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
     return place

@@ -32,7 +32,7 @@ def test_postscript_that_is_called_an_image_is_refused_by_name() -> None:
 def test_the_tables_of_three_spreadsheets_are_the_same() -> None:
     """As pandas writes it with its index, and as a German Excel does with its own separators."""
     tables = [load(str(INPUTS / name), Search()) for name in ("index-column.csv", "semicolon.csv", "decimal-comma.csv")]
-    assert [len(data.notes) for data in tables] == [1, 1, 1]
+    assert [len([note for note in data.notes if "No sample of class" not in note]) for data in tables] == [1, 1, 1]
     for other in tables[1:]:
         np.testing.assert_array_equal(other.train.x, tables[0].train.x)
         np.testing.assert_array_equal(other.test.y, tables[0].test.y)
