@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
 from clew_shared.base.remedies import own_file, set_to
@@ -29,6 +30,24 @@ UNREAD_IMAGE_SUFFIXES = (
     *(".raw", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".exr", ".hdr"),
 )
 """Endings of images that people keep and Clew does not read: a folder with them is not called empty."""
+_SYSTEMS = (
+    *(
+        "@eadir",
+        "#recycle",
+        "#snapshot",
+        "@recycle",
+        "@recently-snapshot",
+        "@tmp",
+        "~snapshot",
+        "lost+found",
+        "lost.dir",
+    ),
+    *("system volume information", "$recycle.bin", "recycler", "recycled", "found.000", "__macosx", "__pycache__"),
+    *("thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "network trash folder", "temporary items"),
+)
+"""Names, in lower case, of what storage devices, systems and programs put beside a person's own files."""
+_SETS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "evaluation", "holdout")
+"""Names of folders, in lower case, that hold a part of a data set."""
 _MOST_INNER = 100
 """Number of folders that are searched in the folder that somebody named: archives unpack into one of their own."""
 _AGENT = Path(__file__).resolve().parents[1]
@@ -114,25 +133,32 @@ def images_in(folder: Path) -> Iterator[Path]:
 
 
 def shown_in(folder: Path) -> Iterator[Path]:
-    """Yields what is in ``folder`` and is not hidden. Notebooks and macOS keep hidden copies beside the files."""
-    return (one for one in folder.iterdir() if not one.name.startswith(".") and one.name != "__MACOSX")
+    """Yields what is in ``folder`` and is neither hidden nor made by a system. Storage devices, notebooks and macOS keep
+    copies beside the files."""
+    return (one for one in folder.iterdir() if not _is_hidden(one))
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".") or path.name.lower() in _SYSTEMS
 
 
 def left_out(folder: Path) -> str:
     """Says in a sentence, with the reasons, what is in a folder of images and is not read; empty where there is
     nothing."""
-    found = Counter[str]()
-    for one in shown_in(folder):
-        if one.is_dir():
-            inner = list(shown_in(one))
-            images = set(images_in(one))
-            found.update(_why_left_out(file) for file in inner if file not in images)
+    found, hidden = Counter[str](), set[str]()
+    for one in folder.iterdir():
+        if _is_hidden(one):
+            hidden.update({one.name} if one.is_dir() else ())
+        elif one.is_dir():
+            inner = set(one.iterdir())
+            hidden.update(file.name for file in inner if _is_hidden(file) and file.is_dir())
+            found.update(_why_left_out(file) for file in inner - set(images_in(one)) if not _is_hidden(file))
         elif one.suffix.lower() in (*IMAGE_SUFFIXES, *UNREAD_IMAGE_SUFFIXES):
             found["beside the folders of the classes"] += 1
-    if not found:
-        return ""
     reasons = ", ".join(f"{count:,} {why}" for why, count in sorted(found.items(), key=lambda one: (-one[1], one[0])))
-    return f"Left out {found.total():,} file{'' if found.total() == 1 else 's'} of {folder.name}: {reasons}."
+    files = f"Left out {counted(found.total(), 'file')} of {folder.name}: {reasons}." if found else ""
+    names = f"Folders that are hidden, or that systems make, are no classes: {', '.join(sorted(hidden))}."
+    return f"{files} {names if hidden else ''}".strip()
 
 
 def _why_left_out(file: Path) -> str:
@@ -182,7 +208,17 @@ def _locate_path(path: Path) -> Path:
     )
     if found is not None:
         return found
-    if not image_classes(path):
+    classes = image_classes(path)
+    sets = [one for one in inner if len(image_classes(one)) > 1] if len(classes) < 2 else []
+    if sets:
+        names = " and inside ".join(one.name for one in sets)
+        hint = f"Choose the folder that holds the classes, such as {max(sets, key=lambda one: 'train' in one.name.lower())}."
+        raise problem("data.kind", f"The folder {path} has a folder for each class inside {names}.", hint, str(path))
+    if len(classes) > 1 and all(one.name.lower() in _SETS for one in classes):
+        names = " and ".join(one.name for one in classes)
+        text = f"The folders {names} in {path} are named as sets of images, not as classes."
+        raise problem("data.kind", text, "Make a folder for each class, and put its images there.", str(path))
+    if not classes:
         beside = left_out(path)
         if beside:
             text = f"The folder {path} holds no folders of images that can be read, one for each class. {beside}"

@@ -332,7 +332,56 @@ def test_hidden_folders_are_no_classes_and_what_is_left_out_is_counted_with_its_
         "Left out 6 files of pets: 2 in a format that is not read (.heic; save them as PNG or JPEG),"
         " 1 beside the folders of the classes, 1 not regular files, 1 that are no images (.txt),"
         " 1 that are no images (no ending)."
+        " Folders that are hidden, or that systems make, are no classes: .ipynb_checkpoints, __MACOSX."
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["@eaDir", "#recycle", "#snapshot", "@Recycle", "System Volume Information", "$RECYCLE.BIN", "RECYCLER"]
+    + [
+        "lost+found",
+        "LOST.DIR",
+        "__MACOSX",
+        "__pycache__",
+        ".ipynb_checkpoints",
+        ".Trash-1000",
+        "found.000",
+        "~snapshot",
+    ],
+)
+def test_a_folder_that_a_system_makes_is_no_class_and_that_is_said(name: str, tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "pets", {"cat": (9, 9), "dog": (9, 9)})
+    draw_images(folder, {name: (9, 9)}, count=1)
+    draw_images(folder / "cat", {name: (9, 9)}, count=1)
+    for file in ("Thumbs.db", ".DS_Store", "desktop.ini", "ehthumbs.db", "._1.png"):
+        (folder / "dog" / file).touch()
+    data = load(str(folder), Search())
+    assert data.class_names == ("cat", "dog")
+    assert data.notes == (f"Folders that are hidden, or that systems make, are no classes: {name}.",)
+
+
+@pytest.mark.parametrize("names", [("train", "test"), ("Training", "val"), ("train", "valid", "test"), ("flowers",)])
+def test_folders_with_data_sets_inside_are_named_to_choose_from(names: tuple[str, ...], tmp_path: Path) -> None:
+    for name in names:
+        draw_images(tmp_path / name, {"cat": (9, 9), "dog": (9, 9)})
+    text = refusal(tmp_path)
+    assert f"has a folder for each class inside {' and inside '.join(sorted(names))}" in text
+    assert (
+        f"Choose the folder that holds the classes, such as {tmp_path / next((one for one in names if 'rain' in one), names[0])}"
+        in text
+    )
+    (tmp_path / "front.png").write_bytes((tmp_path / names[0] / "cat" / "0.png").read_bytes())
+    assert refusal(tmp_path) == text
+
+
+@pytest.mark.parametrize("names", [("train", "test"), ("Training", "validation"), ("train", "val", "test")])
+def test_sets_without_folders_for_classes_are_no_classes(names: tuple[str, ...], tmp_path: Path) -> None:
+    folder = draw_images(tmp_path / "pets", dict.fromkeys(names, (9, 9)))
+    text = refusal(folder)
+    assert "are named as sets of images, not as classes" in text
+    draw_images(folder, {"bus": (9, 9)})
+    assert load(str(folder), Search()).classes == len(names) + 1
 
 
 def test_a_folder_of_images_that_are_not_read_is_not_called_empty(tmp_path: Path) -> None:
