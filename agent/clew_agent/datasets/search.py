@@ -133,7 +133,7 @@ def images_in(folder: Path) -> Iterator[Path]:
 
 
 def shown_in(folder: Path) -> Iterator[Path]:
-    """Yields what is in ``folder`` and is neither hidden nor made by a system. Storage devices, notebooks and macOS keep
+    """Yields what is in ``folder`` and is neither hidden nor made by a system: storage devices and notebooks keep
     copies beside the files."""
     return (one for one in folder.iterdir() if not _is_hidden(one))
 
@@ -212,7 +212,8 @@ def _locate_path(path: Path) -> Path:
     sets = [one for one in inner if len(image_classes(one)) > 1] if len(classes) < 2 else []
     if sets:
         names = " and inside ".join(one.name for one in sets)
-        hint = f"Choose the folder that holds the classes, such as {max(sets, key=lambda one: 'train' in one.name.lower())}."
+        best = max(sets, key=lambda one: "train" in one.name.lower())
+        hint = f"Choose the folder that holds the classes, such as {best}."
         raise problem("data.kind", f"The folder {path} has a folder for each class inside {names}.", hint, str(path))
     if len(classes) > 1 and all(one.name.lower() in _SETS for one in classes):
         names = " and ".join(one.name for one in classes)

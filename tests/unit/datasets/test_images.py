@@ -338,15 +338,9 @@ def test_hidden_folders_are_no_classes_and_what_is_left_out_is_counted_with_its_
 
 @pytest.mark.parametrize(
     "name",
-    ["@eaDir", "#recycle", "#snapshot", "@Recycle", "System Volume Information", "$RECYCLE.BIN", "RECYCLER"]
-    + [
-        "lost+found",
-        "LOST.DIR",
-        "__MACOSX",
-        "__pycache__",
-        ".ipynb_checkpoints",
-        ".Trash-1000",
-        "found.000",
+    [
+        *("@eaDir", "#recycle", "#snapshot", "@Recycle", "System Volume Information", "$RECYCLE.BIN", "RECYCLER"),
+        *("lost+found", "LOST.DIR", "__MACOSX", "__pycache__", ".ipynb_checkpoints", ".Trash-1000", "found.000"),
         "~snapshot",
     ],
 )
@@ -367,10 +361,8 @@ def test_folders_with_data_sets_inside_are_named_to_choose_from(names: tuple[str
         draw_images(tmp_path / name, {"cat": (9, 9), "dog": (9, 9)})
     text = refusal(tmp_path)
     assert f"has a folder for each class inside {' and inside '.join(sorted(names))}" in text
-    assert (
-        f"Choose the folder that holds the classes, such as {tmp_path / next((one for one in names if 'rain' in one), names[0])}"
-        in text
-    )
+    chosen = tmp_path / next((one for one in names if "rain" in one), names[0])
+    assert f"Choose the folder that holds the classes, such as {chosen}" in text
     (tmp_path / "front.png").write_bytes((tmp_path / names[0] / "cat" / "0.png").read_bytes())
     assert refusal(tmp_path) == text
 
