@@ -217,7 +217,13 @@ def _param(name: str, one: _Param) -> ParamSpec:
 def _metric(name: str, one: _Metric) -> MetricSpec:
     label = one.label or _label(name)
     return MetricSpec(
-        name=name, label=label, per_step=one.every_step, better=one.better, format=one.format, unit=one.unit
+        name=name,
+        label=label,
+        per_step=one.every_step,
+        dtype="float64",
+        better=one.better,
+        format=one.format,
+        unit=one.unit,
     )
 
 

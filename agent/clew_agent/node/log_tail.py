@@ -25,12 +25,7 @@ def tail(path: Path) -> str:
     Of the stacks that Python prints at a crash only the innermost calls of the thread that crashed are kept: the lines
     before them are the ones in which the library says why. What follows them is kept first: a later attempt printed it.
     """
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            said, mark, dump = file.read().decode("utf-8", "replace").rpartition(_DUMP)
-    except OSError:
-        return ""
+    said, mark, dump = read_end(path).rpartition(_DUMP)
     if not mark:
         return "\n".join(_lines(dump)[-_TAIL_LINES:])
     error, _, stacks = dump.partition("\n")
@@ -38,6 +33,16 @@ def tail(path: Path) -> str:
     _, crashed, calls = stacks.partition(_CRASHED)  # a thread of the library's own has none that Python knows
     crash = [*_lines(said)[-(_TAIL_LINES - _FRAMES) :], mark + error[:_LINE], *_lines(crashed + calls)[: 1 + _FRAMES]]
     return "\n".join([*crash, *later][-_TAIL_LINES:] if later else crash)
+
+
+def read_end(path: Path) -> str:
+    """The end of a text file; empty where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _lines(text: str) -> list[str]:

@@ -10,6 +10,7 @@ import hmac
 import json
 import math
 import os
+import re
 import secrets
 import select
 import socket
@@ -26,7 +27,7 @@ import numpy as np
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_agent.catalogue.script_card import Script
-from clew_agent.node.log_tail import tail
+from clew_agent.node.log_tail import read_end, tail
 from clew_agent.peers.messages import folder_of
 from clew_agent.peers.processes import StartedProcess, clear, note_processes
 from clew_agent.trainer.control import TimeIsUp
@@ -60,16 +61,29 @@ _ROW_BYTES = 120
 """Bytes that a frame takes beside its values; of a script that logs seldom each step is one."""
 _ROWS = 4096
 """Steps in one frame at most."""
+_TRACEBACK = re.compile(r"(?m)^(?:  \+ Exception Group )?Traceback \(most recent call last\):$")
+_ERROR = re.compile(r"(?m)^(?: +\| )?(?!(?:Exception Group )?Traceback )([^\s+].*)$")
+"""A line of a traceback that is neither a call nor the frame of a group."""
+_REASON = 300
+"""Characters of an exception that are shown."""
+_FIRST_OF_GROUP, _SECOND_OF_GROUP = re.compile(r"(?m)^ +\+-\+-+ 1 -+$"), re.compile(r"(?m)^ +\+-+ 2 -+$")
 
 
 class ScriptLog:
     """Turns a script's messages into events. No clock, no process: ``feed`` and ``flush`` get the seconds since its
-    start.
+    start. ``planned`` is the number of steps that the script is asked for; 0 if it is not known.
 
-    A value that cannot be recorded is left out, and a warning says so once for each metric.
+    A value that cannot be recorded is left out, and a warning says so once for each metric. ``exception`` is the one
+    that ended the script, as Python prints it: empty without one, None while nobody has said that it would be reported.
     """
 
-    def __init__(self, metrics: Sequence[MetricSpec]) -> None:
+    def __init__(self, metrics: Sequence[MetricSpec], planned: int = 0) -> None:
+        self.exception: str | None = None
+        self.counts_from = 0
+        """The number that the script gives to its first step, as far as its numbers say; it may be any."""
+        self._planned = planned
+        self._process: object = None
+        """The process that logged first."""
         self._known = {metric.name: metric for metric in metrics}
         self._stepped = [metric for metric in metrics if metric.per_step]
         self._buffer = b""
@@ -90,7 +104,7 @@ class ScriptLog:
     @property
     def steps(self) -> int:
         """Returns how many steps were done, by what was logged."""
-        return max(self._step, self._done) + 1
+        return max(0, self._place(max(self._step, self._done)) - max(0, self.counts_from - 1))
 
     def feed(self, data: bytes, clock: float) -> Iterator[Event]:
         """The events of more bytes of the script. Raises ``ProblemError`` for a message or a log without an end."""
@@ -115,12 +129,22 @@ class ScriptLog:
     def _message(self, line: bytes, clock: float) -> Iterator[Event]:
         try:
             message = json.loads(line)
+            if isinstance(message.get("exception"), str):
+                self.exception = message["exception"]
+                return
             step, values = message["step"], dict(message["metrics"])
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             yield from self._warn("", "message", "The script sent something that is not a clew_log message.")
             return
         if not isinstance(step, int) or not 0 <= step < 2**53:
             yield from self._warn("", "step", f"Step {step} is left out: steps are whole numbers from 0 on.")
+            return
+        if self._step < 0:
+            self._process = message.get("process")
+            self._begin(step)
+        if message.get("process") != self._process:
+            text = "Another process of the script logs as well and is left out: the first one that logs is recorded."
+            yield from self._warn("", "process", text)
             return
         if step > self._step:
             yield from self._end_row()
@@ -132,6 +156,17 @@ class ScriptLog:
             return
         for name, raw in values.items():
             yield from self._value(name, raw)
+
+    def _begin(self, first: int) -> None:
+        """Conclude from the first step that is logged how the script counts: from 0, from 1, or on from a number that
+        is larger than all planned steps. Any other number may as well be the first one of many that is logged."""
+        self.counts_from = first if first == 1 or 0 < self._planned < first else 0
+        self._done = self.counts_from - 1
+
+    def _place(self, step: int) -> int:
+        """The number of steps after ``step``, by the script's own count. One that counts from 0 may log the beginning
+        as well, and has one more number than steps."""
+        return step if self.counts_from or 0 < self._planned == step else step + 1
 
     def _value(self, name: str, raw: object) -> Iterator[Event]:
         spec = self._known.get(name)
@@ -146,11 +181,16 @@ class ScriptLog:
             yield from self._warn(name, "again", text)
         else:
             target = self._row if spec.per_step else self._measured
-            target[name] = value = _as_stored(_as_float(raw), spec)
+            target[name] = value = _as_float(raw)
+            if raw != value and isinstance(raw, int):
+                kept = "infinite" if math.isinf(value) else f"kept as {value:.0f}"
+                digits = str(raw) if len(str(raw)) < 40 else f"a number of {len(str(raw))} digits"
+                text = f"{spec.label} at step {self._step} is {digits}, which does not fit into 64 bits, and is {kept}."
+                yield from self._warn(name, "digits", text)
             if not math.isfinite(value) and name not in self._diverged:
                 self._diverged.add(name)
                 word: Literal["NaN", "inf", "-inf"] = "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
-                yield Diverged(metric=name, step=self._step + (not spec.per_step), value=word)
+                yield Diverged(metric=name, step=self._step if spec.per_step else self._place(self._step), value=word)
 
     def _end_row(self) -> Iterator[Event]:
         """Ends the row of this step, which is complete or will never be."""
@@ -170,7 +210,7 @@ class ScriptLog:
     def _end_measuring(self, clock: float) -> None:
         """Closes the measurements after this step: they are complete."""
         if self._measured:
-            self._evaluations.append((self._step + 1, self._measured, clock))
+            self._evaluations.append((self._place(self._step), self._measured, clock))
             self._measured = {}
 
     def _complete(self, clock: float) -> Iterator[Event]:
@@ -189,17 +229,14 @@ class ScriptLog:
         for stretch in _stretches(self._rows):
             first, count = stretch[0][0], len(stretch)
             columns = zip(*(values for _, values in stretch), strict=True)
-            self._count(_ROW_BYTES + count * sum(8 if one.dtype == "float64" else 4 for one in self._stepped))
+            self._count(_ROW_BYTES + 8 * count * len(self._stepped))
             yield Points(
                 schema=SCHEMA,
                 first=first,
                 count=count,
                 seconds=each * count,
                 clock=began + each * (first + count - 1 - before),
-                values=tuple(
-                    np.asarray(column, np.dtype(spec.dtype).newbyteorder("<")).tobytes()
-                    for spec, column in zip(self._stepped, columns, strict=True)
-                ),
+                values=tuple(np.asarray(column, "<f8").tobytes() for column in columns),
             )
         self._done, self._clock, self._rows = self._rows[-1][0], clock, []
 
@@ -221,14 +258,6 @@ def _as_float(number: float) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
-
-
-def _as_stored(value: float, spec: MetricSpec) -> float:
-    """The value as the journal keeps it: a large number is infinite in float32."""
-    if spec.dtype == "float64" or not spec.per_step:
-        return value
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
 
 
 def _stretches(rows: Sequence[tuple[int, list[float]]]) -> Iterator[Sequence[tuple[int, list[float]]]]:
@@ -372,10 +401,10 @@ def run_script(
     files.mkdir(exist_ok=True)
     message = {"params": dict(values), "seed": seed, "folder": str(files)}
     steps = values.get("steps")
-    recorder.put(Schema(id=SCHEMA, metrics=script.card.metrics, steps=steps if isinstance(steps, int) else 0))
+    schema = Schema(id=SCHEMA, metrics=script.card.metrics, steps=steps if isinstance(steps, int) else 0)
     process = ScriptProcess(script, folder, attempt, message)
     try:
-        return _Follower(process, ScriptLog(script.card.metrics), recorder, asked).run(script.path.name, folder.log)
+        return _Follower(process, schema, recorder, asked).run(script.path.name, folder.log)
     finally:
         process.close()
         with suppress(OSError):
@@ -386,10 +415,12 @@ class _Follower:
     """Between a script and its journal, until it ends."""
 
     def __init__(
-        self, process: ScriptProcess, log: ScriptLog, recorder: Recorder, asked: Callable[[int], Stop | None]
+        self, process: ScriptProcess, schema: Schema, recorder: Recorder, asked: Callable[[int], Stop | None]
     ) -> None:
         self._process = process
-        self._log = log
+        self._schema: Schema | None = schema
+        """What the journal does not say yet; it waits until it is known how the script counts."""
+        self._log = ScriptLog(schema.metrics, schema.steps)
         self._recorder = recorder
         self._asked = asked
         self._began = time.monotonic()
@@ -413,6 +444,7 @@ class _Follower:
             self._recorder.wait_for_disk(lambda: self._stop is not None)
             self._obey()
         self._put(self._log.flush(self._clock, last=True))
+        self._put_schema()
         return self._last_state(name, log)
 
     @property
@@ -421,7 +453,14 @@ class _Follower:
 
     def _put(self, events: Iterator[Event]) -> None:
         for event in events:
+            if not isinstance(event, Log):
+                self._put_schema()
             self._recorder.put(event)
+
+    def _put_schema(self) -> None:
+        if self._schema is not None:
+            self._recorder.put(msgspec.structs.replace(self._schema, counts_from=self._log.counts_from))
+            self._schema = None
 
     def _obey(self) -> None:
         """Ask the script to end when somebody wants that, and insist."""
@@ -445,17 +484,37 @@ class _Follower:
             no_more = isinstance(self._stop, TimeIsUp)  # else it would say that the run can go on
             return msgspec.structs.replace(last, reason="The job's time was up.") if no_more else last
         if code:
-            raise ProblemError(failure(name, code, tail(log), steps))
+            raise ProblemError(failure(name, code, self._log.exception, log, steps))
         if not steps:
-            text = f"{name} logged nothing: call clew_log.log(step, loss=…) in each step."
+            text = (
+                f"{name} logged nothing: call clew_log.log(step, loss=…) in each step, in the process that Clew has"
+                " started or a copy of it; what a program logs that the script starts is only printed."
+            )
             self._recorder.put(Log(text=text, level="warning"))
         return State(state=RunState.FINISHED, step=steps)
 
 
-def failure(name: str, code: int, printed: str, step: int) -> Problem:
-    """Says why a script failed: the last line that it printed, which of an exception is its name and words."""
+def failure(name: str, code: int, exception: str | None, log: Path, step: int) -> Problem:
+    """Says why a script failed: by the ``exception`` that it reported, or printed before it could report any; otherwise
+    what it printed last, which may be the reason."""
     signal = operating_system.signal_name(code)
-    last = next((line.rstrip(".") for line in reversed(printed.splitlines()) if line[:1].strip()), "")
     how = f"was ended by {signal}" if signal else f"ended with exit code {code}"
-    text = f"{name} {how} at step {step}" + (f": {last}." if last else ".")
-    return Problem("script.failed", text, "The whole traceback is in log.txt.", "log.txt")
+    if exception is None:
+        *before, report = _TRACEBACK.split(read_end(log))
+        exception = report if before else ""
+    reason = _reason(exception)
+    last = next((line.rstrip(".") for line in reversed(tail(log).splitlines()) if line[:1].strip()), "")
+    said = f": {reason}." if reason else f". It last printed: {last}." if last else "."
+    return Problem("script.failed", f"{name} {how} at step {step}{said}", "What it printed is in log.txt.", "log.txt")
+
+
+def _reason(report: str) -> str:
+    """The first line of an exception as Python prints it, and that of the first exception in a group."""
+    first = _SECOND_OF_GROUP.split(report, 1)[0]
+    return "; first: ".join(filter(None, map(_first_line, _FIRST_OF_GROUP.split(first))))
+
+
+def _first_line(report: str) -> str:
+    lines = _ERROR.findall(report)
+    colon = len(lines) > 1 and lines[0].rstrip().endswith(":")  # an exception's text may begin with the end of a line
+    return " ".join(line.strip() for line in lines[: 1 + colon])[:_REASON].rstrip(".:")

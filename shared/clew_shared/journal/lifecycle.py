@@ -64,6 +64,7 @@ class RunFold(msgspec.Struct, eq=False):
     ended: float = 0.0
     updated: float = 0.0
     sealed: bool = False
+    _counts_from: int = 0
     _worked: float = 0.0
     """Seconds that the attempts before the latest took."""
     _began: float = 0.0
@@ -119,14 +120,17 @@ class RunFold(msgspec.Struct, eq=False):
         if not isinstance(event, State) or event.state not in TERMINAL:
             self._heard = max(self._heard, event.time)
         if isinstance(event, Points):
-            self.step = max(self.step, event.first + event.count)
+            done = event.first + event.count - self._counts_from
+            self.step = max(self.step, done - (0 < self.steps == done - 1))  # the beginning may be logged as well
         elif isinstance(event, State):
             self._enter(event)
         elif isinstance(event, Attempt):
             self._start(event)
         elif isinstance(event, Schema):
-            self.steps = event.steps or self.steps
-        elif isinstance(event, Evaluation | Checkpoint):
+            self.steps, self._counts_from = event.steps or self.steps, event.counts_from
+        elif isinstance(event, Evaluation):
+            self.step = max(self.step, event.step - max(0, self._counts_from - 1))
+        elif isinstance(event, Checkpoint):
             self.step = max(self.step, event.step)
         elif isinstance(event, Seal):
             self.sealed = True

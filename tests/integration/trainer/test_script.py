@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
+import pytest
 
 from clew_shared.journal.events import Log
 from clew_shared.journal.lifecycle import RunState
@@ -87,6 +88,67 @@ def test_a_new_script_works_alone_and_as_a_run(tmp_path: Path) -> None:
     assert states(events(tmp_path / "run"))[1:] == [RunState.PREPARING, RunState.RUNNING, RunState.FINISHED]
     assert verify_run(tmp_path / "run").findings == ()
     assert listing(tmp_path / "run") == ["journal.0001", "log.txt", "spec.toml"]
+
+
+ENDINGS = {
+    "lines": ("raise RuntimeError('CUDA error: assert\\nCompile with DSA')", ": RuntimeError: CUDA error: assert."),
+    "note": ("e = ValueError('no match')\ne.add_note('x=1')\nraise e", ": ValueError: no match."),
+    "group": ("raise ExceptionGroup('two', [ValueError('worker 0'), KeyError('b')])", "; first: ValueError: worker 0."),
+    "chain": ("try:\n  {}['a']\nexcept KeyError:\n  raise RuntimeError('b')", ": RuntimeError: b."),
+    "empty": ("raise ValueError", ": ValueError."),
+    "words": (
+        "try:\n  {}['a']\nexcept KeyError:\n  traceback.print_exc()\nsys.exit('no b')",
+        ". It last printed: no b.",
+    ),
+    "code": ("print('epoch 9')\nsys.exit(3)", "ended with exit code 3 at step 1. It last printed: epoch 9."),
+    "late": ("import atexit\natexit.register(print, 'bye')\nraise ValueError('a')", ": ValueError: a."),
+    "early": ("run = None\nraise ValueError('a\\nb')", "at step 0: ValueError: a."),
+    "long": ("raise ValueError('\\u00e9' * 100_000)", ": ValueError: \u00e9\u00e9"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_reason_of_a_failure_is_the_exception_that_ended_the_script(ending: str, tmp_path: Path) -> None:
+    body, words = ENDINGS[ending]
+    begin = "" if ending == "early" else "clew_log.start()\nclew_log.log(0, loss=1)\n"
+    done, _ = run_body(tmp_path, f"import sys, traceback, clew_log\n{begin}{body}\n")
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+CHILDREN = {
+    "fork": ("mp.get_context('fork').Process(target=work)", list(range(6)), ""),
+    "spawn": ("mp.get_context('spawn').Process(target=work)", [], "was started by the script of a run"),
+}
+
+
+@pytest.mark.unix("fork")
+@pytest.mark.parametrize("way", CHILDREN)
+def test_what_a_child_process_logs_is_recorded_or_it_is_said_that_it_is_not(way: str, tmp_path: Path) -> None:
+    child, kept, printed = CHILDREN[way]
+    work = (
+        "def work():\n    for s in range(6): clew_log.log(s, loss=s)\n    print('rate', clew_log.start(rate=0).rate)\n"
+    )
+    start = f"if __name__ == '__main__':\n    clew_log.start(rate=0)\n    p = {child}\n    p.start()\n    p.join()\n"
+    done, folder = run_body(tmp_path, f"import multiprocessing as mp, clew_log\n{work}{start}", "params.rate.default=9")
+    assert done.returncode == 0
+    assert read_run(folder).column("loss").steps.tolist() == kept
+    text = (folder / "log.txt").read_text()
+    assert printed in text
+    assert "rate 9" in text, "it has the run's hyperparameters"
+    said = [event.text for event in events(folder) if isinstance(event, Log) and event.level == "warning"]
+    assert [text for text in said if "what a program logs that the script starts is only printed" in text] == said
+    assert bool(said) == (not kept)
+
+
+def run_body(tmp_path: Path, body: str, header: str = "") -> tuple[subprocess.CompletedProcess[str], Path]:
+    """A run of a script with this body, and its folder."""
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    lines = ["# /// clew", '# id = "own"', "# metrics.loss = {}", f"# {header}"]
+    (folder / "own.py").write_text("\n".join([*lines, "# ///", body]))
+    spec = write_spec(tmp_path, "own")
+    return agent("run", spec, "--exercises", folder, "--out", tmp_path / "run"), tmp_path / "run"
 
 
 def test_a_script_that_raises_fails_with_its_last_line(tmp_path: Path) -> None:

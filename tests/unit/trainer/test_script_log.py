@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,13 @@ from clew_agent.trainer import script_run
 from clew_agent.trainer.script_run import ScriptLog, failure
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Diverged, Evaluation, Event, Log, Points
+from clew_shared.journal.events import Diverged, Evaluation, Event, Log, Points, Schema
+from clew_shared.journal.lifecycle import RunFold
 
 METRICS = (
-    MetricSpec(name="loss", label="Loss"),
+    MetricSpec(name="loss", label="Loss", dtype="float64"),
     MetricSpec(name="accuracy", label="Accuracy", dtype="float64"),
-    MetricSpec(name="test_loss", label="Test loss", per_step=False),
+    MetricSpec(name="test_loss", label="Test loss", per_step=False, dtype="float64"),
 )
 
 
@@ -51,7 +54,7 @@ def test_steps_become_frames_and_what_is_measured_comes_after_them() -> None:
     points, evaluation = found
     assert isinstance(points, Points)
     assert (points.first, points.count, points.seconds, points.clock) == (0, 3, 3.0, 3.0)
-    assert np.frombuffer(points.values[0], "<f4") == pytest.approx([1, 1 / 2, 1 / 3])
+    assert np.frombuffer(points.values[0], "<f8").tolist() == [1, 1 / 2, 1 / 3]
     assert np.frombuffer(points.values[1], "<f8") == pytest.approx([0.5] * 3)
     assert evaluation == Evaluation(step=3, values={"test_loss": 0.25}, clock=4.0)
     assert log.steps == 3
@@ -98,10 +101,81 @@ def test_values_that_are_not_finite_are_recorded_and_called_out_once() -> None:
     assert steps(found) == [(0, 3)]
 
 
-def test_a_number_too_large_for_the_journal_is_infinite() -> None:
-    found = recorded(message(0, loss=1e300, accuracy=1e300, test_loss=1e300))
-    told = {(event.metric, event.value) for event in found if isinstance(event, Diverged)}
-    assert told == {("loss", "inf")}
+@pytest.mark.parametrize(
+    ("numbers", "planned", "done"),
+    [
+        (range(6), 6, 6),
+        (range(1, 7), 6, 6),
+        (range(1, 7), 0, 6),
+        (range(7), 6, 6),  # the beginning and six steps
+        (range(9), 6, 9),
+        (range(1, 10), 6, 9),
+        (range(1000, 1006), 6, 6),
+        (range(1000, 2000), 2000, 2000),
+        (range(1001, 2001), 2000, 2000),
+        (range(9, 100, 10), 100, 100),
+        (range(10, 101, 10), 100, 100),
+        (range(0, 100, 10), 100, 91),
+        ([100], 100, 100),
+        ([99], 100, 100),
+        ([], 100, 0),
+    ],
+)
+def test_the_number_of_steps_is_true_however_a_script_counts(numbers: Sequence[int], planned: int, done: int) -> None:
+    """The numbers stay the script's own; what is measured after a step is not later than the steps that are done."""
+    log, fold = ScriptLog(METRICS, planned), RunFold()
+    found = [*log.feed(b"".join(message(step, loss=1, accuracy=0) for step in numbers), 1.0)]
+    found += log.feed(message(numbers[-1], test_loss=2) if numbers else b"", 2.0)
+    found += log.flush(2.0, last=True)
+    assert log.steps == done
+    fold.feed(1, Schema(id=1, metrics=METRICS, steps=planned, counts_from=log.counts_from))
+    for event in found:
+        fold.feed(1, event)
+    assert fold.step == done
+    assert [one for first, count in steps(found) for one in range(first, first + count)] == list(numbers)
+    evaluations = [event.step - max(0, log.counts_from - 1) for event in found if isinstance(event, Evaluation)]
+    assert evaluations == ([done] if numbers else [])
+    seconds = [event.seconds for event in found if isinstance(event, Points)]
+    assert sum(seconds) <= 2.0
+    if numbers and log.counts_from:
+        assert sum(seconds) == pytest.approx(2.0 * len(numbers) / done)
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [
+        (16_777_217, None),
+        (2**53, None),
+        (-(2**62), None),
+        (1e300, None),
+        (0.1, None),
+        (2**53 + 1, "9007199254740993, which does not fit into 64 bits, and is kept as 9007199254740992."),
+        (10**400, "a number of 401 digits, which does not fit into 64 bits, and is infinite."),
+    ],
+)
+def test_what_a_script_logs_is_kept_exactly_or_that_is_said(number: float, kept: str | None) -> None:
+    found = recorded(message(0, loss=number, accuracy=1, test_loss=number), message(1, loss=number, accuracy=1))
+    warned = [] if kept is None else [f"Loss at step 0 is {kept}", f"Test loss at step 0 is {kept}"]
+    assert said(found) == warned
+    expected = math.inf if number == 10**400 else float(number)
+    (points,) = (event for event in found if isinstance(event, Points))
+    assert np.frombuffer(points.values[0], "<f8").tolist() == [expected] * 2
+    assert next(event for event in found if isinstance(event, Evaluation)).values == {"test_loss": expected}
+
+
+def test_of_several_processes_the_first_that_logs_is_recorded() -> None:
+    lines = [
+        json.dumps({"step": step, "metrics": {"loss": pid, "accuracy": pid}, "process": pid}).encode() + b"\n"
+        for step in range(3)
+        for pid in (7, 8)
+    ]
+    found = recorded(*lines)
+    assert steps(found) == [(0, 3)]
+    (points,) = (event for event in found if isinstance(event, Points))
+    assert np.frombuffer(points.values[0], "<f8").tolist() == [7] * 3
+    assert said(found) == [
+        "Another process of the script logs as well and is left out: the first one that logs is recorded."
+    ]
 
 
 def test_a_flood_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,11 +186,62 @@ def test_a_flood_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         recorded(*(message(step, test_loss=1.0) for step in range(100)))
 
 
+HEAD = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    call()\n'
+AGAIN = "During handling of the above exception, another exception occurred"
+SYNTAX = '  File "b.py", line 3\n    f(\n     ^\n'
+INNER = "ExceptionGroup: inner (1 sub-exception)"
+GROUP = """  + Exception Group Traceback (most recent call last):
+  |   File "a.py", line 16, in <module>
+  |     raise ExceptionGroup("two", [outer, KeyError("label")])
+  | ExceptionGroup: two (2 sub-exceptions)
+  | a note
+  +-+---------------- 1 ----------------
+    | Exception Group Traceback (most recent call last):
+    |   File "a.py", line 3, in <module>
+    | ExceptionGroup: inner (1 sub-exception)
+    +-+---------------- 1 ----------------
+      | Traceback (most recent call last):
+      |   File "a.py", line 2, in work
+      | ValueError: worker 0
+      | has a bad image
+      +------------------------------------
+    +-+---------------- 2 ----------------
+      | KeyError: 'label'
+      +------------------------------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (f"{HEAD}ValueError: too many dogs.", ": ValueError: too many dogs."),
+        (f"{HEAD}RuntimeError: CUDA error: assert\nCompile with DSA.\n", ": RuntimeError: CUDA error: assert."),
+        (f"{HEAD}ValueError: no match\nArguments of call():\n  x=1\ny=2\n", ": ValueError: no match."),
+        (f"{HEAD}ValueError: \n\nOn the next line\n", ": ValueError: On the next line."),
+        (f"{HEAD}ValueError\n", ": ValueError."),
+        (f"{HEAD}KeyError: 'a'\n\n{AGAIN}:\n\n{HEAD}cuda.OutOfMemoryError: full\n", ": cuda.OutOfMemoryError: full."),
+        (f"{HEAD}KeyboardInterrupt\n", ": KeyboardInterrupt."),
+        (f"{HEAD}{SYNTAX}SyntaxError: '(' was never closed\n", ": SyntaxError: '(' was never closed."),
+        (f"{HEAD}ValueError: first\nresource_tracker: leaked\n", ": ValueError: first."),
+        (GROUP, f": ExceptionGroup: two (2 sub-exceptions); first: {INNER}; first: ValueError: worker 0."),
+        ("Error: boom\n    at a.js:3\n", ". It last printed: Error: boom."),
+        ("epoch 1\nno such file.\n", ". It last printed: no such file."),
+        ("", "."),
+    ],
+)
+def test_the_own_first_line_of_an_exception_says_why_a_script_failed(printed: str, words: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("step 1\n" + printed)
+    words = ". It last printed: step 1." if not printed else words
+    assert failure("a.py", 1, None, log, 7).text == f"a.py ended with exit code 1 at step 7{words}"
+    if "Traceback" in printed:
+        report = printed.rpartition(HEAD)[2]
+        assert failure("a.py", 1, report, log, 7).text == f"a.py ended with exit code 1 at step 7{words}"
+
+
 @pytest.mark.unix("a process that a signal ends")
-def test_the_last_line_of_a_traceback_says_why_a_script_failed() -> None:
-    printed = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: too many dogs.'
-    assert failure("a.py", 1, printed, 7).text == "a.py ended with exit code 1 at step 7: ValueError: too many dogs."
-    assert failure("a.py", -11, "", 0).text == "a.py was ended by SIGSEGV at step 0."
+def test_a_signal_that_ends_a_script_is_named(tmp_path: Path) -> None:
+    assert failure("a.py", -11, "", tmp_path / "log.txt", 0).text == "a.py was ended by SIGSEGV at step 0."
 
 
 def test_a_number_that_no_float_can_hold_is_infinite_and_nested_brackets_are_no_message() -> None:
@@ -126,4 +251,4 @@ def test_a_number_that_no_float_can_hold_is_infinite_and_nested_brackets_are_no_
         ("accuracy", "-inf"),
     ]
     assert steps(events) == [(0, 1)]
-    assert said(events) == ["The script sent something that is not a clew_log message."]
+    assert said(events)[-1] == "The script sent something that is not a clew_log message."
