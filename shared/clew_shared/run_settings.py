@@ -203,11 +203,11 @@ MAX_FILTER = 1000
 _COMMAS = re.compile(r"[-+]?[0-9]+(,[0-9]+)+( ?%)?")
 _PART = re.compile(
     r"""(?P<not>-)?
-    (?:(?P<key>[^\W\d][\w.]*)\s*(?P<op><=|>=|!=|==?|<|>|:)\s*|(?P<hash>\#))?
+    (?:(?P<key>[^\W\d][\w./@-]*)\s*(?P<op><=|>=|!=|==?|<|>|:)\s*|(?P<hash>\#))?
     (?P<value>"[^"]*"|'[^']*'|[^\s,]+(?:(?<=[0-9]),(?=[0-9])[^\s,]+)*(?:\s%)?)""",
     re.VERBOSE,
 )
-_ALONE = re.compile(r"[^\W\d][\w.]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
+_ALONE = re.compile(r"[^\W\d][\w./@-]*\s*(<=|>=|!=|==?|<|>|:)\s*$")
 
 
 def parse_filter(text: str, known: Collection[str]) -> RunFilter:

@@ -7,6 +7,7 @@ between ``# /// clew`` and ``# ///``. Guide and summary are the script's docstri
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,10 +26,14 @@ from clew_shared.spec import SINGLE
 _BEGIN = re.compile(r"^# /// clew[ \t]*\r?$", re.MULTILINE)
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_METRIC = re.compile(r"[A-Za-z_][\w.@-]*(/\w[\w.@-]*)*", re.ASCII)
+"""As other loggers name metrics: ``train/loss``, ``val/mAP@50``. TensorBoard and MLflow take the parts for groups."""
 _TOML_LINE = re.compile(r" ?\(at line (\d+), column \d+\)")
 _TAKEN = ("seed", "folder")
 """Attributes that ``clew_log.start`` adds to the hyperparameters."""
-_SETS = re.compile(r"(test|validation|train|val)_")
+_BARE = re.compile(r"[\w-]+", re.ASCII)
+"""A key of TOML that needs no quotes."""
+_SETS = re.compile(r"(test|validation|train|val)[_/]")
 """The prefixes of metrics that are measured on a set: they share the plot of the same quantity in training."""
 
 
@@ -132,7 +137,9 @@ def _parse(file: ExerciseFile, text: str, first: int) -> _Header:
     except ValueError as error:
         at = _TOML_LINE.search(str(error))
         line = first + int(at[1]) - 1 if at else first
-        raise _wrong(file, line, f"the header is not valid TOML: {_TOML_LINE.sub('', str(error))}") from None
+        quotes = '; a name with other characters than letters, digits, _ and - needs quotes, as in [metrics."a/b"]'
+        words = f"{_TOML_LINE.sub('', str(error))}{quotes if 'table declaration' in str(error) else ''}"
+        raise _wrong(file, line, f"the header is not valid TOML: {words}") from None
 
 
 def _quoted(words: str) -> str:
@@ -143,7 +150,7 @@ def _quoted(words: str) -> str:
 
 def _line_of(text: str, key: str, first: int) -> int:
     """The line of a file in which ``key`` is set, or its table begins; the header's first line when there is none."""
-    pattern = re.compile(rf"\s*(\[+[\w.]*\b)?{re.escape(key)}\b")
+    pattern = re.compile(rf'\s*(\[+([\w.]*\.)?"?)?{re.escape(key)}(?!\w)')
     found = (number for number, line in enumerate(text.splitlines(), first) if key and pattern.match(line))
     return next(found, first)
 
@@ -157,8 +164,11 @@ def _mistakes(header: _Header, card: ExerciseCard) -> Iterator[tuple[str, str]]:
     """Yields what is wrong with a header that can be read: a sentence, and the key that it is about."""
     if not _ID.fullmatch(header.id):
         yield f'the id {header.id!r} needs small letters, digits and single hyphens, such as "my-script"', "id"
-    names = [name for name in (*header.params, *header.metrics) if not _NAME.fullmatch(name)]
+    names = [name for name in header.params if not _NAME.fullmatch(name)]
     yield from ((f"{name!r} cannot be the name of a Python variable", name) for name in names)
+    rule = "may have letters, digits and . _ - / @, and each part between / begins with a letter, a digit or _"
+    wrong = [name for name in header.metrics if not _METRIC.fullmatch(name)]
+    yield from ((f"the metric {name!r} is named in another way than Clew keeps: a name {rule}", name) for name in wrong)
     taken = [name for name in _TAKEN if name in header.params]
     yield from ((f"no hyperparameter can be called {name!r}: clew_log.start adds that", name) for name in taken)
     if not header.metrics:
@@ -239,5 +249,11 @@ def _plots(metrics: dict[str, _Metric]) -> Iterator[PlotSpec]:
         )
 
 
+def table_of(metric: str) -> str:
+    """The line of a header that declares a metric."""
+    return f"[metrics.{metric}]" if _BARE.fullmatch(metric) else f"[metrics.{json.dumps(metric)}]"
+
+
 def _label(name: str) -> str:
-    return name.replace("-", " ").replace("_", " ").capitalize()
+    words = name.replace("-", " ").replace("_", " ")
+    return words[:1].upper() + words[1:]

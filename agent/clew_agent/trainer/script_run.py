@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
-from clew_agent.catalogue.script_card import Script
+from clew_agent.catalogue.script_card import Script, table_of
 from clew_agent.node.log_tail import read_end, tail
 from clew_agent.peers.messages import folder_of
 from clew_agent.peers.processes import StartedProcess, clear, note_processes
@@ -171,7 +171,7 @@ class ScriptLog:
     def _value(self, name: str, raw: object) -> Iterator[Event]:
         spec = self._known.get(name)
         if spec is None:
-            text = f"The script logs {name!r}, which its header does not name: add [metrics.{name}] there."
+            text = f"The script logs {name!r}, which its header does not name: add {table_of(name)} there."
             yield from self._warn(name, "unknown", text)
         elif isinstance(raw, bool) or not isinstance(raw, int | float):
             text = f"{spec.label} at step {self._step} is {raw!r}, not a number, and is left out."
@@ -200,7 +200,7 @@ class ScriptLog:
             if spec.name not in self._row:
                 text = (
                     f"{spec.label} is missing at step {self._step}, so that step is left out: log it in each step, or"
-                    f" put every_step = false into [metrics.{spec.name}]."
+                    f" put every_step = false into {table_of(spec.name)}."
                 )
                 yield from self._warn(spec.name, "missing", text)
         if len(self._row) == len(self._stepped):

@@ -86,7 +86,7 @@ FORMATS = (
     ),
     Format(
         "tensorboard",
-        "an event file for TensorBoard, with the settings for HParams",
+        "an event file for TensorBoard, which has numbers of 32 bits, with the settings for HParams",
         export_tensorboard,
     ),
     Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),

@@ -84,7 +84,7 @@ def _begin(client: Any, history: History, out: Path) -> str:
 
 def _points(history: History, metric: Any) -> Iterator[Any]:
     for rows in rows_of(history):
-        name = _NAME.sub("_", rows.metric)
+        name = _NAME.sub("_", rows.metric.replace("@", " at "))
         for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
             yield metric(name, value, _milliseconds(wall), step)
 

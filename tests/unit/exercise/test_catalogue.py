@@ -256,6 +256,12 @@ def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
         ("params.rate", "params.seed", "line 8: no hyperparameter can be called 'seed'"),
         ("# [metrics.loss]", "[metrics.loss]", "line 12: the header ends with"),
         ("raise SystemExit", "raise = SystemExit", "line 17: SyntaxError"),
+        (
+            "[metrics.loss]",
+            "[metrics.train/loss]",
+            "line 12: the header is not valid TOML: Expected ']' at the end of a",
+        ),
+        ("[metrics.loss]", '[metrics."/loss"]', "line 12: the metric '/loss' is named in another way than Clew keeps"),
         ("# every_step = false\n", f"# every_step = false\n{GOAL_FOR_RATES}", "line 21: the goal 'Low' asks for the"),
     ],
 )
@@ -267,6 +273,42 @@ def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: st
     source.close()
     assert words in complaint(cards["line.py"])
     assert cards["other.py"].problem is None
+
+
+@pytest.mark.parametrize(
+    "name", ["train/loss", "val/mAP@50", "lr-Adam/pg.0", "metrics/mAP50-95", "acc@1", "top-1", "eval.f1", "_a", "a/0"]
+)
+def test_metrics_may_have_the_names_that_other_loggers_give(folder: Path, name: str) -> None:
+    text = SCRIPT.replace("[metrics.loss]", f'[metrics."{name}"]') + GOAL_FOR_RATES.replace('"loss"', f'"{name}"')
+    (folder / "line.py").write_text(text)
+    source = CatalogueSource(folder)
+    card = own_cards(source.get())["line.py"]
+    source.close()
+    assert card.problem is None
+    assert card.metrics[0].name == name
+    assert card.metrics[0].dtype == "float64"
+    assert card.metrics[0].label[1:] == name[1:].replace("-", " ").replace("_", " ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/loss", "loss/", "a//b", "a/../b", "../a", "a b", "a:b", "a,b", "1a", "p(B)", "a\\b", "\u00e9", "a\\n", "-a"],
+)
+def test_other_names_of_metrics_are_refused_in_words(folder: Path, name: str) -> None:
+    (folder / "line.py").write_text(SCRIPT.replace("[metrics.loss]", f'[metrics."{name}"]'), encoding="utf-8")
+    source = CatalogueSource(folder)
+    text = complaint(own_cards(source.get())["line.py"])
+    source.close()
+    assert "may have letters, digits and . _ - / @" in text or "not valid TOML" in text
+
+
+def test_metrics_of_sets_share_the_plot_of_their_quantity(folder: Path) -> None:
+    metrics = '# [metrics."train/loss"]\n# [metrics."val/loss"]\n# [metrics."val/mAP@50"]\n'
+    (folder / "line.py").write_text(SCRIPT.replace("# [metrics.loss]\n", f"{metrics}# [metrics.loss]\n"))
+    source = CatalogueSource(folder)
+    card = own_cards(source.get())["line.py"]
+    source.close()
+    assert [one.metrics for one in card.plots] == [("train/loss", "val/loss", "loss", "test_loss"), ("val/mAP@50",)]
 
 
 def test_a_folder_is_followed_file_by_file_and_nothing_is_waited_for(folder: Path) -> None:

@@ -51,7 +51,7 @@ def test_runs_differ_in_what_was_set_and_not_in_what_is_the_default() -> None:
     assert repeats_of(runs) == [("a", "c"), ("b",)]
 
 
-KNOWN = ("learning_rate", "optimizer", "test_accuracy", "batch_size")
+KNOWN = ("learning_rate", "optimizer", "test_accuracy", "batch_size", "train/loss", "val/mAP@50-95", "top.1")
 ADAM = Facts(
     words="Warm start good adam 0.05 Finished",
     values={
@@ -59,6 +59,9 @@ ADAM = Facts(
         "optimizer": "adam",
         "test_accuracy": 0.91,
         "batch_size": None,
+        "train/loss": 0.5,
+        "val/mAP@50-95": 0.625,
+        "top.1": 1.0,
         "name": "Warm start",
     },
     tags=("good",),
@@ -87,6 +90,10 @@ ADAM = Facts(
         ("batch_size = ''", True),
         ('batch_size = ""', True),
         ("name = ''", False),
+        ("train/loss < 1", True),
+        ("train/loss<0.5 val/mAP@50-95>0", False),
+        ("val/mAP@50-95 > 62 % top.1=1", True),
+        ("-val/mAP@50-95 > 62 %", False),
     ],
 )
 def test_a_filter_keeps_what_fits(text: str, kept: bool) -> None:
@@ -98,6 +105,8 @@ def test_a_filter_keeps_what_fits(text: str, kept: bool) -> None:
     [
         ("learning_rat > 1", "No run has a value named 'learning_rat'. Did you mean learning_rate?"),
         ("learning_rate >", "'learning_rate >' has no value. For example: learning_rate > 0.01"),
+        ("train/loss <", "'train/loss <' has no value. For example: learning_rate > 0.01"),
+        ("val/loss < 1", "No run has a value named 'val/loss'. Did you mean train/loss?"),
         ("learning_rate > much", "learning_rate > needs a number, got 'much'. For example: learning_rate > 0.01"),
         ("learning_rate > 0,01", "learning_rate > needs a number, got '0,01'. For example: learning_rate > 0.01"),
         ("learning_rate = 0,01", "learning_rate = needs a number, got '0,01'. For example: learning_rate = 0.01"),

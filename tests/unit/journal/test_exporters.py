@@ -113,6 +113,41 @@ def test_names_with_commas_quotes_and_line_ends_survive(tmp_path: Path) -> None:
     assert [json.loads(line)["metric"] for line in lines] == [name, name]
 
 
+NAMES = ["train/loss", "val/mAP@50-95", "lr-Adam/pg.0", "_private", "val/mAP_50-95"]
+
+
+def named_history() -> tuple[History, dict[str, float]]:
+    """A run of one step with these metrics, and their values, which have more than 32 bits."""
+    value, history = 16_777_217.0, History()
+    history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="own", spec_sha256=""))
+    history.feed(1, Schema(id=1, metrics=tuple(MetricSpec(name=name, label=name, dtype="float64") for name in NAMES)))
+    columns = tuple(np.array([value + place], "<f8").tobytes() for place in range(len(NAMES)))
+    history.feed(1, Points(schema=1, first=0, count=1, seconds=1, clock=1, values=columns))
+    return history, {name: value + place for place, name in enumerate(NAMES)}
+
+
+def test_names_of_other_loggers_and_64_bits_come_through_every_export(tmp_path: Path) -> None:
+    """A slash is no folder, and names that differ stay different."""
+    history, expected = named_history()
+    rows = list(csv.DictReader(export_csv(history, tmp_path).read_text().splitlines()))
+    assert {row["metric"]: float(row["value"]) for row in rows} == expected
+    lines = map(json.loads, export_jsonl(history, tmp_path).read_text().splitlines())
+    assert {row["metric"]: row["value"] for row in lines} == expected
+    (row,) = csv.DictReader(export_wandb(history, tmp_path).read_text().splitlines())
+    assert {name: float(row[name]) for name in NAMES} == expected
+    table = importlib.import_module("pyarrow.parquet").read_table(export_parquet(history, tmp_path)).to_pylist()
+    assert {row["metric"]: row["value"] for row in table} == expected
+    assert scalars(export_tensorboard(history, tmp_path).parent).keys() == set(NAMES)
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(("loss", "mAP", "train", "val"))]
+
+
+def test_mlflow_gets_names_that_it_takes(tmp_path: Path) -> None:
+    history, expected = named_history()
+    client = importlib.import_module("mlflow.tracking").MlflowClient(f"sqlite:///{export_mlflow(history, tmp_path)}")
+    (found,) = client.search_runs([client.get_experiment_by_name("own").experiment_id])
+    assert found.data.metrics == {name.replace("@", " at "): one for name, one in expected.items()}
+
+
 # --- TensorBoard ------------------------------------------------------------------------------------------------------
 
 

@@ -70,6 +70,7 @@ def test_a_script_may_log_every_tenth_step() -> None:
     ("messages", "words", "kept"),
     [
         ((message(0, loss=1, accuracy=1, speed=3), message(1, loss=1, accuracy=1, speed=3)), "add [metrics.speed]", 2),
+        ((message(0, **{"loss": 1, "accuracy": 1, "val/mAP@50": 3}),), 'add [metrics."val/mAP@50"]', 1),
         ((message(0, loss="[1, 2]", accuracy=1), message(1, loss=1, accuracy=1)), "is '[1, 2]', not a number", 1),
         ((message(0, loss=True, accuracy=1),), "is True, not a number", 0),
         ((message(0, loss=1), message(1, loss=1), message(2, loss=1, accuracy=1)), "Accuracy is missing at step 0", 1),
