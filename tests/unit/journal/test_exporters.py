@@ -141,6 +141,7 @@ def test_names_of_other_loggers_and_64_bits_come_through_every_export(tmp_path: 
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(("loss", "mAP", "train", "val"))]
 
 
+@pytest.mark.filterwarnings("ignore:The ``noload``")  # what MLflow itself does with SQLAlchemy
 def test_mlflow_gets_names_that_it_takes(tmp_path: Path) -> None:
     history, expected = named_history()
     client = importlib.import_module("mlflow.tracking").MlflowClient(f"sqlite:///{export_mlflow(history, tmp_path)}")
@@ -433,6 +434,7 @@ def test_the_settings_are_on_the_page_hparams_of_tensorboard(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore")  # of mlflow's own imports
+@pytest.mark.filterwarnings("ignore:The ``noload``")  # what MLflow itself does with SQLAlchemy
 def test_mlflow_reads_every_point_and_setting(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
