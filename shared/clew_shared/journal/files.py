@@ -86,6 +86,8 @@ def attempts(folder: Path) -> tuple[int, ...]:
     """The attempts whose journal files are in ``folder``, ascending; empty when there are none or no folder."""
     try:
         entries = os.scandir(folder)
+    except FileNotFoundError:  # even if it is made at this moment
+        return ()
     except OSError:
         if folder.is_dir():
             raise

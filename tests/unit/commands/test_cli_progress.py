@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +22,14 @@ from clew_gui.commands.output.progress import (
     seconds_left,
 )
 from clew_gui.commands.output.result import exit_status, result_lines, title, why
+from clew_gui.commands.run import follow
 from clew_gui.commands.run.follow import Follower
 from clew_gui.commands.run.run import RunOutcome, refusal
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
-from clew_shared.journal.files import JournalWriter
+from clew_shared.journal.files import JournalWriter, journal_path
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.run_settings import inside
@@ -179,6 +181,22 @@ def test_the_follower_reads_what_was_written_since(tmp_path: Path) -> None:
                 writer.append(event)
         assert follower.poll()
         assert follower.history.column("loss").values.tolist() == [4, 7]
+
+
+def test_the_follower_survives_a_run_that_is_removed_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a run that is refused; its agent says why."""
+    path = small_run(tmp_path / "run").path
+
+    def removed_first(folder: Path, attempt: int) -> Path:
+        shutil.rmtree(folder)
+        return journal_path(folder, attempt)
+
+    monkeypatch.setattr(follow, "journal_path", removed_first)
+    with Follower(path) as follower:
+        assert not follower.poll()
+        assert not follower.poll()
 
 
 def test_the_follower_takes_frames_in_pieces(tmp_path: Path) -> None:

@@ -102,6 +102,22 @@ def test_attempts_are_found_by_their_file_names(tmp_path: Path) -> None:
     assert attempts(tmp_path / "absent") == ()
 
 
+def test_a_folder_that_is_made_while_it_is_looked_for_has_no_attempts_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent makes the folder of a run, and that of a refused run again, while a command looks there."""
+    folder, look = tmp_path / "run", os.scandir
+
+    def look_before_it_is_made(path: Path) -> object:
+        try:
+            return look(path)
+        finally:
+            folder.mkdir()
+
+    monkeypatch.setattr(os, "scandir", look_before_it_is_made)
+    assert attempts(folder) == ()
+
+
 @pytest.mark.unix("a FIFO")
 def test_a_fifo_or_device_is_no_journal(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "journal.0001")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -150,8 +150,8 @@ class Follower:
         """Take everything that was written since the last call; returns whether there was anything."""
         for attempt in attempts(self.folder):
             if attempt not in self._files:
-                file = journal_path(self.folder, attempt).open("rb")
-                self._files[attempt] = file, FrameReader()
+                with suppress(FileNotFoundError):  # that of a refused run is removed again
+                    self._files[attempt] = journal_path(self.folder, attempt).open("rb"), FrameReader()
         taken = [self._take(attempt, *opened) for attempt, opened in self._files.items()]
         return any(taken)
 
