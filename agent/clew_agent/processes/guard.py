@@ -34,6 +34,7 @@ from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.pulse import GuardSamples, forget_samples, samples_to_trainer
 from clew_agent.trainer.resuming import find_start
 from clew_shared.base import operating_system
+from clew_shared.base.disk_full import disk_full
 from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -263,7 +264,8 @@ def _unsealed(folder: RunFolder, attempt: int, error: OSError) -> RunFold:
     """The fold of a journal whose end the disk refused; a supervisor that finds it seals it."""
     fold = _fold(folder.journal(attempt), attempt)
     text = f"The end of the journal could not be written: {error.strerror or error}."
-    found = Problem("journal.write", text, "Make room on that disk, then continue the run.", str(folder.path))
+    hint = "Make room on that disk, then continue the run." if disk_full(error) else "Check that disk."
+    found = Problem("journal.write", text, hint, str(folder.path))
     fold.feed(attempt, State(state=RunState.FAILED, reason=text, step=fold.step, problem=found))
     return fold
 

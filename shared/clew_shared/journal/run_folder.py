@@ -6,13 +6,16 @@ import hashlib
 import os
 import struct
 import zlib
+from collections import deque
 from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from clew_shared.base.foreign import readable
-from clew_shared.journal.events import Checkpoint, FileRecord, Files
+from clew_shared.base.number_words import counted, in_bytes
+from clew_shared.journal.events import Checkpoint, FileRecord, Files, Log
 from clew_shared.journal.files import Damage, attempts, journal_path, read_journal
 
 _BLOCK = 4096
@@ -20,6 +23,13 @@ _MAX_BLOCKS = 1 << 15
 """Block checksums of one file: 128 KiB at most, so that several records fit into a frame."""
 _FILES_BYTES = 512 * 1024
 _CHUNK = 1 << 20
+_MOST_FILES = 100_000
+"""Files that are recorded at the end of a run: it takes some ten seconds and 20 MB of the journal."""
+_LARGEST = 1 << 38
+"""Bytes of a file that is recorded: reading them takes minutes, and a file of holes may have any length."""
+_NAMED = 3
+"""Files that are not recorded and named, with so many characters of the end of each path."""
+_NAME_LENGTH = 60
 
 
 class RunFolder(msgspec.Struct, frozen=True):
@@ -118,10 +128,31 @@ def read_blocks(path: Path, block_size: int) -> Iterator[bytes]:
 
 
 def other_files(folder: Path) -> list[Path]:
-    """Returns every file in the run folder except its journals, sorted by path."""
+    """Returns every file in the run folder except its journals, and every folder there that cannot be read, sorted by
+    path."""
+    return sorted(_found_in(folder))
+
+
+def _found_in(folder: Path) -> Iterator[Path]:
+    """Yields the same in any order, the outer ones first. A script may nest folders deeper than Python calls, and than
+    any path leads."""
     journals = {journal_path(folder, attempt) for attempt in attempts(folder)}
-    found = (path for path in folder.rglob("*") if path not in journals and (path.is_symlink() or not path.is_dir()))
-    return sorted(found)
+    folders = deque([folder])
+    while folders:
+        here = folders.popleft()
+        try:
+            entries = list(os.scandir(here))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            yield here
+            continue
+        for entry in entries:
+            path = here / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(path)
+            elif path not in journals:
+                yield path
 
 
 def recorded_files(folder: Path) -> dict[str, FileRecord]:
@@ -134,16 +165,39 @@ def recorded_files(folder: Path) -> dict[str, FileRecord]:
     return found
 
 
-def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[Files, ...]:
-    """The events to write before a run's last state: every file that has no record yet, and again those that grow.
+def final_files(folder: Path, recorded: Collection[str] | None = None) -> tuple[Files | Log, ...]:
+    """The events to write before a run's last state: every file that has no record yet, and again those that grow; and
+    a sentence about what is there and cannot be recorded.
 
     ``recorded`` names the paths that are in ``Checkpoint`` events already; read from the journals when not given.
     Call it when nothing writes to those files any more. Several events when one would not fit into a frame.
     """
     known = recorded_files(folder) if recorded is None else recorded
-    names = ((path, recorded_name(folder, path)) for path in other_files(folder) if path.is_file())
-    records = [record_file(folder, path) for path, name in names if name not in known or grows(name)]
-    return tuple(Files(files=tuple(group)) for group in _groups(records))
+    found = _found_in(folder)
+    paths, records, failed = sorted(islice(found, _MOST_FILES)), list[FileRecord](), list[str]()
+    for path in paths:
+        name = recorded_name(folder, path)
+        try:
+            if name not in known or grows(name):
+                records.extend(_record(folder, path))
+        except OSError as error:
+            failed.append(f"{name[-_NAME_LENGTH:]} ({error.strerror or error})")
+    more = len(failed[_NAMED:]) + sum(1 for _ in found)
+    words = ", ".join([*failed[:_NAMED], *([counted(more, "more file")] if more else [])])
+    said = (Log(text=f"Not recorded of the files that the run leaves: {words}.", level="warning"),) if words else ()
+    return (*(Files(files=tuple(group)) for group in _groups(records)), *said)
+
+
+def _record(folder: Path, path: Path) -> Iterator[FileRecord]:
+    """Yields the record of what was found in a run folder; of a link to a folder there is none. Raises ``OSError``."""
+    if path.is_file():
+        if path.stat().st_size > _LARGEST:
+            raise OSError(f"more than {in_bytes(_LARGEST)}")
+        yield record_file(folder, path)
+    elif not path.is_dir():
+        raise OSError("no regular file")
+    elif not path.is_symlink():
+        raise OSError("a folder that cannot be read")
 
 
 def grows(name: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_shared.journal.events import Log
+from clew_shared.journal.events import Files, Log, Seal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
@@ -139,6 +139,24 @@ def test_what_a_child_process_logs_is_recorded_or_it_is_said_that_it_is_not(way:
     said = [event.text for event in events(folder) if isinstance(event, Log) and event.level == "warning"]
     assert [text for text in said if "what a program logs that the script starts is only printed" in text] == said
     assert bool(said) == (not kept)
+
+
+@pytest.mark.unix("paths of any length, FIFOs")
+def test_whatever_a_script_leaves_its_run_ends_and_what_is_not_recorded_is_named(tmp_path: Path) -> None:
+    nest = "for _ in range(17):\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)\nopen('weights', 'w').write('x')\n"
+    leave = "os.chdir(run.folder)\nos.mkfifo('fifo')\nopen('kept', 'w').write('x')\n"
+    done, folder = run_body(
+        tmp_path, f"import os, clew_log\nrun = clew_log.start()\nclew_log.log(0, loss=1)\n{leave}{nest}"
+    )
+    assert (done.returncode, states(events(folder))[-1]) == (0, RunState.FINISHED)
+    assert isinstance(list(events(folder))[-1], Seal)
+    (words,) = (event.text for event in events(folder) if isinstance(event, Log) and event.level == "warning")
+    assert words.startswith("Not recorded of the files that the run leaves: ")
+    assert "(File name too long)" in words
+    assert "artifacts/fifo (no regular file)" in words
+    kept = [record.path for event in events(folder) if isinstance(event, Files) for record in event.files]
+    assert kept == ["artifacts/kept", "log.txt", "spec.toml"]
+    subprocess.run(["rm", "-rf", folder], check=True)
 
 
 def run_body(tmp_path: Path, body: str, header: str = "") -> tuple[subprocess.CompletedProcess[str], Path]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
+import subprocess
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from clew_shared.base.problem import ProblemError
+from clew_shared.journal import run_folder
 from clew_shared.journal.events import Attempt, Event, FileRecord, Files, Log, Seal, State
 from clew_shared.journal.files import JournalWriter, Record, encode_frame, read_journal
 from clew_shared.journal.lifecycle import RunState
@@ -423,15 +427,115 @@ def test_many_files_are_recorded_in_several_events_each_fitting_a_frame(tmp_path
         writer.append(State(state=RunState.FINISHED))
         writer.seal("trainer")
     assert verify_run(folder.path).ok
-    assert sum(len(event.files) for event in events) == len(other_files(folder.path)) == 4001
+    assert len(names_in(events)) == len(other_files(folder.path)) == 4001
 
 
 def test_checkpoints_are_not_read_again_at_the_end_but_the_log_is(tmp_path: Path) -> None:
     folder = small_run(tmp_path / "run")
-    again = [record.path for event in final_files(folder.path) for record in event.files]
-    assert again == ["log.txt"]
-    everything = [record.path for event in final_files(folder.path, recorded=()) for record in event.files]
-    assert "checkpoints/00000004/data" in everything
+    assert names_in(final_files(folder.path)) == ["log.txt"]
+    assert "checkpoints/00000004/data" in names_in(final_files(folder.path, recorded=()))
+
+
+def names_in(events: Sequence[Files | Log]) -> list[str]:
+    """The paths that these events record."""
+    return [record.path for event in events if isinstance(event, Files) for record in event.files]
+
+
+def said_in(events: Sequence[Files | Log]) -> str:
+    return " ".join(event.text for event in events if isinstance(event, Log))
+
+
+def nest(folder: Path, name: str, depth: int) -> None:
+    """Folders in folders with a file in the innermost, made step by step, as a path to it may be too long."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        inner = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("weights", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+
+
+@pytest.mark.unix("paths of any length")
+@pytest.mark.parametrize(("name", "depth", "kept"), [("d", 1500, True), ("d" * 250, 17, False), ("d", 3000, False)])
+def test_folders_of_any_depth_are_recorded_or_named(name: str, depth: int, kept: bool, tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    folder.artifacts.mkdir()
+    (folder.artifacts / "a.txt").write_text("a")
+    nest(folder.artifacts, name, depth)
+    try:
+        events = final_files(folder.path)
+        assert "artifacts/a.txt" in names_in(events)
+        assert ("weights" in "".join(names_in(events))) is kept
+        assert ("File name too long" in said_in(events)) is not kept
+        assert len(said_in(events)) < 300
+    finally:
+        subprocess.run(["rm", "-rf", folder.artifacts], check=True)  # Python's own removal goes as deep as it calls
+
+
+@pytest.mark.unix("a FIFO, a socket, links")
+def test_what_is_no_file_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    folder = begin_run(tmp_path / "run")
+    folder.artifacts.mkdir()
+    os.mkfifo(folder.artifacts / "fifo")
+    (folder.artifacts / "loop").symlink_to("loop")
+    (folder.artifacts / "gone").symlink_to("nowhere")
+    (folder.artifacts / "round").symlink_to(".")
+    (folder.artifacts / "kept").write_text("x")
+    with (folder.artifacts / "holes").open("wb") as file:
+        file.truncate(1 << 40)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(folder.artifacts / "socket"))
+        events = final_files(folder.path)
+    assert [name for name in names_in(events) if name.startswith("artifacts")] == ["artifacts/kept"]
+    assert said_in(events) == (
+        "Not recorded of the files that the run leaves: artifacts/fifo (no regular file), artifacts/gone (no regular"
+        " file), artifacts/holes (more than 275 GB), 2 more files."
+    )
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
+def test_a_file_that_cannot_be_read_is_named(error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, read = begin_run(tmp_path / "run"), Path.open
+    folder.artifacts.mkdir()
+    (folder.artifacts / "secret").write_text("x")
+
+    def refuse(path: Path, *how: Any) -> Any:
+        if path.name == "secret":
+            raise error
+        return read(path, *how)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    events = final_files(folder.path)
+    assert "spec.toml" in names_in(events)
+    assert said_in(events) == f"Not recorded of the files that the run leaves: artifacts/secret ({error.strerror})."
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, look = begin_run(tmp_path / "run"), os.scandir
+    (folder.artifacts / "inner").mkdir(parents=True)
+
+    def refuse(path: Path) -> Any:
+        if path.name == "inner":
+            raise PermissionError(13, "Permission denied")
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    words = "Not recorded of the files that the run leaves: artifacts/inner (a folder that cannot be read)."
+    assert said_in(final_files(folder.path)) == words
+
+
+def test_of_very_many_files_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folder, "_MOST_FILES", 10)
+    folder = begin_run(tmp_path / "run")
+    folder.artifacts.mkdir()
+    for number in range(30):
+        (folder.artifacts / str(number)).touch()
+    events = final_files(folder.path)
+    assert len(names_in(events)) == 10
+    assert "spec.toml" in names_in(events)
+    assert said_in(events) == "Not recorded of the files that the run leaves: 21 more files."
 
 
 @pytest.mark.unix("file names that are no text")
