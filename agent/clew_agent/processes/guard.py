@@ -21,6 +21,7 @@ import msgspec
 
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
+from clew_agent.node.host import clear_traces
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.node.pulse.sampler import sampling
@@ -159,6 +160,7 @@ def _clear_earlier(folder: RunFolder, attempt: int) -> None:
             checkpoints.clear(folder, number)
             end_left(folder, number)
             forget_samples(folder, number)
+            clear_traces(begun.pid)
 
 
 def _taken(folder: RunFolder, attempt: int) -> ProblemError:
@@ -223,6 +225,7 @@ def _train(
                 on_wait()
                 if deadline.overdue():
                     process.kill()
+        clear_traces(process.pid)
     killed = len(asked) >= _KILL_AFTER and operating_system.signal_name(exit_code) == "SIGKILL"
     return STOPPED if killed or -exit_code in asked else exit_code, bool(asked)
 

@@ -37,7 +37,7 @@ class GuardMark:
         """
         try:
             make_private(make_private(self._path.parent.parent) / self._path.parent.name)
-            _forget_dead(self._path.parent)
+            forget_dead()
             taken = self._wait()
         except (OSError, ProblemError):
             return True
@@ -99,9 +99,9 @@ def forget(folder: Path) -> None:
     _forget(mark_path(folder))
 
 
-def _forget_dead(marks: Path) -> None:
+def forget_dead() -> None:
     """Remove the marks of all guards that were killed."""
-    for path in marks.glob("*.lock"):
+    for path in (find_places().private / "guards").glob("*.lock"):
         _forget(path)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew_agent.node.exit_codes import FAILED, STOPPED
+from clew_agent.node.host import clear_traces
 from clew_agent.processes.guard import open_end, seal
 from clew_agent.processes.trainer_death import TrainerEnd
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem
-from clew_shared.journal.events import State
+from clew_shared.journal.events import Attempt, State
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RESTARTED, VANISHED, RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -39,11 +40,14 @@ def main(argv: Sequence[str]) -> int:
 
 def seal_lost(folder: RunFolder, attempt: int) -> None:
     """Seal the journal of an attempt that nobody watched when it ended; nothing to do for a sealed one."""
-    fold, boot = RunFold(), ""
+    fold, boot, pid = RunFold(), "", 0
     for item in read_journal(folder.journal(attempt)):
         if isinstance(item, Record):
             fold.feed(attempt, item.event)
-            boot = boot or getattr(item.event, "boot", "")
+            if isinstance(item.event, Attempt):
+                boot, pid = item.event.boot, item.event.pid
+    if boot == operating_system.boot_id():
+        clear_traces(pid)
     if not fold.done:
         with open_end(folder, attempt) as writer:
             found = lost(boot)

@@ -17,6 +17,7 @@ from clew_agent.datasets.search import find_search
 from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
+from clew_agent.processes.guard_mark import forget_dead
 from clew_agent.processes.run_starter import RunStarter, make_starter
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
@@ -145,6 +146,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         control.close()
         router.close()
         context.term()  # bounded by the sockets' linger, half a second
+        forget_dead()
 
 
 def _overtaken(places: Places, mine: AgentAddress) -> bool:

@@ -4,6 +4,7 @@ thread and device, and where the time of a step went. TensorBoard is not needed.
 from __future__ import annotations
 
 import math
+import os
 import re
 import tempfile
 from array import array
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from clew_agent.node.host import trace_prefix
 from clew_agent.training.step import INPUT_SCOPE
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Trace
@@ -81,7 +83,7 @@ class Profiler:
         """Begins to watch. Raises ``ProblemError`` where that is not possible, because somebody else does already or
         there is no folder for temporary files."""
         with _refused("trace.start", "TensorFlow's profiler cannot be started"):
-            folder = tempfile.TemporaryDirectory(prefix="clew-trace-", ignore_cleanup_errors=True)
+            folder = tempfile.TemporaryDirectory(prefix=trace_prefix(os.getpid()), ignore_cleanup_errors=True)
             try:
                 tf.profiler.experimental.start(folder.name)
             except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from clew_agent.node.exit_codes import exit_code_for
+from clew_agent.node.host import trace_prefix
 from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages
 from clew_agent.node.pulse.spool import spool_folder
@@ -66,13 +68,23 @@ def prepare(folder: Path, run: str) -> Path:
     return folder
 
 
+def left_trace(pid: int) -> Path:
+    """What a process has that is killed while it traces its steps."""
+    folder = Path(tempfile.mkdtemp(prefix=trace_prefix(pid)))
+    (folder / "plugins").mkdir()
+    (folder / "plugins" / "one.xplane.pb").write_bytes(b"x")
+    return folder
+
+
 def test_a_killed_trainer_is_reported_with_its_signal(tmp_path: Path) -> None:
     folder, before = prepare(tmp_path / "run", "killed"), memory_shortages()
     with running("guard", folder) as process:
-        found = wait_for(folder, trained(10))
-        trainer_of(found).kill()
+        trainer = trainer_of(wait_for(folder, trained(10)))
+        trace = left_trace(trainer.pid)
+        trainer.kill()
         code, output, errors = end(process)
     assert (code, output, errors) == (1, "", "")
+    assert not trace.exists()
     state = last_state(folder)
     assert (state.state, state.exit_code, sealed_by(folder)) == (RunState.FAILED, -9, "guard")
     assert state.problem is not None
@@ -341,6 +353,7 @@ def test_what_killed_processes_left_is_gone_with_the_next_attempt(tmp_path: Path
     folder = prepare(tmp_path / "run", "both-killed")
     with running("guard", folder) as process:
         trainer = trainer_of(wait_for(folder, trained(10)))
+        trace = left_trace(trainer.pid)
         process.kill()
         trainer.kill()
         end(process)
@@ -353,6 +366,7 @@ def test_what_killed_processes_left_is_gone_with_the_next_attempt(tmp_path: Path
     spec.write_text(spec.read_text().replace("digits", "nothing"))
     assert watch(run, 2).state is RunState.FAILED
     assert not mark.exists()
+    assert not trace.exists()
     assert [path for path in folder.rglob(".*") if path.is_file()] == []
 
 

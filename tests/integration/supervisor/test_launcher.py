@@ -19,7 +19,7 @@ from clew_shared.journal.events import Seal
 from clew_shared.journal.files import JournalWriter
 from clew_shared.spec import RunSpec
 from tests.integration.agent_runs import events
-from tests.integration.agents import wait_for
+from tests.integration.agents import Agent, wait_for
 from tests.unit.runs import begin_run, describe
 
 GUARD = """
@@ -91,6 +91,24 @@ def test_a_mark_belongs_to_one_process_and_ends_with_it_though_its_children_live
         finally:
             holder.kill()
             child.kill()
+
+
+def test_an_agent_that_ends_leaves_no_mark_of_a_guard_that_was_killed(tmp_path: Path) -> None:
+    """That of a run that ended by itself without its guard, as nobody gives its slot back."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        child = psutil.Process(int(holder.stdout.readline()))
+        serving = Agent()
+        serving.address()
+        assert serving.end() == 0
+        assert mark_path(tmp_path).exists(), "its guard lives"
+        holder.kill()
+        child.kill()
+    serving = Agent()
+    serving.address()
+    assert serving.end() == 0
+    assert not mark_path(tmp_path).exists()
 
 
 def test_a_released_mark_leaves_nothing(tmp_path: Path) -> None:
