@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -11,7 +14,10 @@ it."""
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of grey images with more than 8 bits."""
 _MOST_PIXELS = 50_000_000
-"""Largest number of pixels of an image; most cameras have half as many."""
+"""Largest number of pixels of an image; most cameras have half as many. Pillow has up to four bytes for each, and twice
+as many where it converts them."""
+_STRIP = 1 << 20
+"""Pixels of more than 8 bits that are scaled at once."""
 
 Image.MAX_IMAGE_PIXELS = (
     None  # Pillow's own limit warns at some sizes; ``too_large`` is asked before anything is decoded
@@ -32,12 +38,23 @@ def why_unreadable(error: Exception) -> str:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """The image turned as its camera was held. Grey values of more than 8 bits are scaled, from the smallest to the
-    largest, where Pillow itself would cut off all above 255; of a palette, a colour may be transparent."""
-    turned = ImageOps.exif_transpose(image)
-    if turned.mode not in DEEP:
-        return turned.convert("RGBA") if turned.mode == "P" else turned
-    values = np.nan_to_num(np.asarray(turned, np.float64))
-    low, high = values.min(), values.max()
-    scaled = np.rint((values - low) * (255 / (high - low if high > low else 1)))
-    return Image.fromarray(scaled.astype(np.uint8))
+    """The image, which may be changed itself, turned as its camera was held. Grey values of more than 8 bits are
+    scaled, from the smallest to the largest, where Pillow itself would cut off all above 255; of a palette, a colour
+    may be transparent."""
+    ImageOps.exif_transpose(image, in_place=True)
+    if image.mode not in DEEP:
+        return image.convert("RGBA") if image.mode == "P" else image
+    low = min(float(rows.min()) for _, rows in _strips(image))
+    high = max(float(rows.max()) for _, rows in _strips(image))
+    scaled = np.empty((image.height, image.width), np.uint8)
+    for top, rows in _strips(image):
+        scaled[top : top + len(rows)] = np.rint((rows - low) * (255 / (high - low if high > low else 1)))
+    return Image.fromarray(scaled)
+
+
+def _strips(image: Image.Image) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+    """Yields some rows of grey values at a time, and which is the first: float64 takes four times as much as 16 bits."""
+    count = max(1, _STRIP // image.width)
+    for top in range(0, image.height, count):
+        box = (0, top, image.width, min(top + count, image.height))
+        yield top, np.nan_to_num(np.asarray(image.crop(box), np.float64))

@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import tarfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from clew_agent.datasets.known.cifar10 import BATCHES
 from clew_agent.datasets.known.mnist import IDX_STEMS
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, available
+from clew_shared.base.image_files import upright
 from clew_shared.base.problem import ProblemError
 from clew_shared.data_sets import data_set_of
 
@@ -315,6 +317,20 @@ def test_every_form_of_image_shows_the_same_picture_and_what_was_converted_is_sa
         "Scaled 6 images of more than 8 bits, each from its smallest to its largest value, to 8 bits.",
         "Took the first frame of 2 images with several.",
     )
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("I;16", "uint16"), ("I", "int32"), ("F", "float32")])
+def test_a_deep_image_is_scaled_without_eight_bytes_for_each_of_its_pixels(mode: str, kind: str) -> None:
+    """They are values of one image all the same, also where it is taken in strips, one of which is not full."""
+    values = np.arange(3000 * 4001, dtype=np.int64).reshape(4001, 3000) % 60_000
+    image = Image.fromarray(values.astype(kind))
+    assert image.mode == mode
+    tracemalloc.start()
+    found = np.asarray(upright(image))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found, np.rint(values * (255 / 59_999)))
+    assert peak < 8 * values.size
 
 
 @pytest.mark.unix("a FIFO")
