@@ -235,6 +235,8 @@ of a normal one."""
 
 MAX_PREDICTED = 1000
 """Points of a prediction, which a hand draws."""
+MAX_PREDICTED_VALUE = 1e300
+"""Its largest value: the difference of two, and a hundred times one, are still numbers."""
 
 
 def is_curve(steps: Sequence[int], values: Sequence[float]) -> bool:

@@ -264,15 +264,23 @@ def read_number(text: str) -> float:
     for anything else: "0,5" must become neither 5 nor 0."""
     if _INTEGER.fullmatch(text):
         return float(text.replace(",", ""))
-    if not _PLAIN.fullmatch(text):
-        raise ValueError(f"expected a number such as 0.5 or 25,000, got {text!r}")
-    return float(text)
+    try:
+        return float(text if _PLAIN.fullmatch(text) else "")
+    except ValueError:
+        raise ValueError(f"expected a number such as 0.5 or 25,000, got {text!r}") from None
+
+
+def read_whole(text: str) -> int:
+    """The whole number that a person typed, with commas between thousands or without. Raises ``ValueError``."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text.replace(",", ""))
 
 
 def _exact_int(raw: object) -> int | None:
     """An integer that must not pass through a float; None for everything else."""
     if isinstance(raw, str) and _INTEGER.fullmatch(raw):
-        return int(raw.replace(",", ""))
+        return read_whole(raw)
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and abs(raw) < 2**64 else None
 
 

@@ -13,7 +13,7 @@ import msgspec
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
-from clew_shared.cards import MAX_PREDICTED, ExerciseCard, StrategyCard, is_curve
+from clew_shared.cards import MAX_PREDICTED, MAX_PREDICTED_VALUE, ExerciseCard, StrategyCard, is_curve
 from clew_shared.params import LEARNING_RATE, Value, check, format_value
 
 SPEC_FORMAT = 1
@@ -260,6 +260,9 @@ def _check_prediction(spec: RunSpec) -> list[Problem]:
     if curve and drawn.steps[-1] > MAX_STEP:
         text = f"A prediction cannot reach step {drawn.steps[-1]:,}: no run has more than {MAX_STEP:,}."
         return [Problem("spec.prediction", text, "Check its steps.", "prediction")]
+    if curve and max(map(abs, drawn.values)) > MAX_PREDICTED_VALUE:
+        text = f"A prediction cannot have values beyond {MAX_PREDICTED_VALUE:g}, which no axis shows."
+        return [Problem("spec.prediction", text, "Check its values.", "prediction")]
     if curve:
         return []
     text = f"A prediction needs 2 to {MAX_PREDICTED:,} points with rising steps and finite values."

@@ -27,7 +27,9 @@ def student_name(places: Places) -> str:
 
 
 def keep_student(places: Places, name: str) -> str:
-    """Remember the name; returns it as it is kept. Raises ``ProblemError`` for one that is too long."""
+    """Remember the name; returns it as it is kept. Raises ``ProblemError`` for one that is too long, and
+    ``UnicodeEncodeError`` for bytes that are no text."""
+    name.encode()  # bytes that are no UTF-8 must not vanish with other signs that cannot be shown
     tidy = _tidy(name)
     if len(tidy) > MAX_NAME:
         text = f"The name of a student may have {MAX_NAME} characters, this one has {len(tidy)}."

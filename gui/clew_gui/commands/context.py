@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import msgspec
@@ -14,6 +15,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.terminal import ascii_json
+from clew_shared.params import read_number, read_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,11 +85,21 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             **settings,  # type: ignore[arg-type]
         )
+        self.register("type", int, partial(_typed, read_whole))
+        self.register("type", float, partial(_typed, read_number))
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for anything it cannot read."""
         text = message[:1].upper() + message[1:]
         raise problem("cli.usage", f"{text.rstrip('.')}.", f"See: {self.prog} --help")
+
+
+def _typed(read: Callable[[str], float], text: str) -> float:
+    """A number as a person types it elsewhere: Python reads 1_000 and digits of every script as well."""
+    try:
+        return read(text.strip())
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def complain(context: CommandContext, command: str, problems: Sequence[Problem], as_json: bool = False) -> None:

@@ -119,8 +119,8 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         complain(context, f"clew {name}", error.problems, as_json="--json" in words)
         return BAD_INPUT
     except UnicodeEncodeError as error:  # what is kept or sent is text; an argument may be any bytes
-        shown = str(error.object)[max(0, error.start - 20) : error.end + 20]
-        text = f"{readable(shown)!r} is no text: it has bytes that are no UTF-8 (shown as %FF)."
+        shown = next((word for word in words if readable(word) != word), str(error.object)[error.start : error.end])
+        text = f"{readable(shown)[:80]!r} is no text: it has bytes that are no UTF-8 (shown as %FF)."
         complain(
             context,
             f"clew {name}",

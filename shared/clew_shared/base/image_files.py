@@ -53,7 +53,7 @@ def upright(image: Image.Image) -> Image.Image:
 
 
 def _strips(image: Image.Image) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-    """Yields some rows of grey values at a time, and which is the first: float64 takes four times as much as 16 bits."""
+    """Yields some rows of grey values at a time, and which is the first: all in float64 would take too much memory."""
     count = max(1, _STRIP // image.width)
     for top in range(0, image.height, count):
         box = (0, top, image.width, min(top + count, image.height))

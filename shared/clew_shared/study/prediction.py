@@ -26,7 +26,7 @@ def predicted_at(drawn: Predicted, step: int) -> float:
     if k in (0, len(drawn.steps)):
         return drawn.values[0 if k == 0 else -1]
     share = (step - drawn.steps[k - 1]) / (drawn.steps[k] - drawn.steps[k - 1])
-    return drawn.values[k - 1] + share * (drawn.values[k] - drawn.values[k - 1])
+    return drawn.values[k - 1] * (1 - share) + drawn.values[k] * share  # their difference may be no number
 
 
 def _shown(value: float, percent: bool) -> str:

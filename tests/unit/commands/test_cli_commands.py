@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from clew_gui.base.student import student_name
 from clew_gui.commands import runs as look
 from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
@@ -736,12 +737,42 @@ def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pyte
     assert "clew completion --words" in said(capsys, "completion", shell)
 
 
+@pytest.mark.parametrize("number", ["\u0661", "1_0", "0x1", "1.0", "one", "\u00b2", "1e0", "1,5"])
+@pytest.mark.parametrize(
+    "words",
+    [("answer", "softmax"), ("try", "1", "--sample"), ("by-hand", "--steps"), ("scaling", "softmax", "--repeats")],
+)
+def test_a_whole_number_has_plain_digits(
+    words: tuple[str, ...], number: str, kept: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, number]) == 2
+    assert "whole number" in (err := capsys.readouterr().err)
+    assert repr(number) in err
+
+
+@pytest.mark.parametrize("number", ["\u0661", "1_0", "0,5", "half"])
+def test_a_number_has_plain_digits(number: str, kept: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "1", "2", "--target", number]) == 2
+    assert f"Argument --target: expected a number such as 0.5 or 25,000, got {number!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("point", ["\u0661,0.5", "1_0,0.5", "100,\u0661", "100,1_0"])
+def test_a_predicted_point_has_plain_digits(point: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "drawn.csv"
+    file.write_text(f"step,loss\n0,2.3\n{point}\n", encoding="utf-8")
+    assert main(["run", "softmax", "--data", "digits", "--predict", str(file)]) == 2
+    assert "is not a prediction" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("note", "1", "--name", "caf\udce9"),
         ("note", "1", "--tag", "\udcff"),
         ("answer", "softmax", "1", "caf\udce9"),
+        ("hand-in", "1", "--student", "caf\udce9"),
+        ("report", "1", "--html", "report.html", "--student", "caf\udce9"),
+        ("run", "softmax", "--data", "digits", "--name", "caf\udce9"),
         ("replay", "1", "--name", "caf\udce9"),
         ("runs", "--filter", "caf\udce9"),
         ("show", "caf\udce9"),
@@ -756,6 +787,8 @@ def test_an_argument_that_is_no_text_is_refused_or_found_nowhere(
     out, err = capsys.readouterr()
     assert "unexpected" not in err + out
     assert status == (0 if words[0] == "runs" else 2)
-    if words[0] in ("note", "answer", "replay"):
-        assert "is no text: it has bytes that are no UTF-8 (shown as %FF)" in err
+    if words[0] in ("note", "answer", "replay", "hand-in", "report", "run"):
+        shown = "%FF" if "--tag" in words else "caf%E9"
+        assert f"clew {words[0]}: '{shown}' is no text: it has bytes that are no UTF-8 (shown as %FF)" in err
+    assert student_name(find_places()) == ""
     assert sorted((home / "runs").iterdir()) == before

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from clew_shared.journal.events import Predicted
+from clew_shared.spec import Prediction, RunSpec, check_spec
 from clew_shared.study.prediction import predicted_at, prediction_words
 from tests.unit.exercise.test_goals import history_of
 
@@ -45,3 +46,18 @@ def test_a_prediction_that_is_no_curve_is_damage(steps: tuple[int, ...], values:
 def test_beyond_the_drawing_its_end_is_expected() -> None:
     drawn = Predicted(metric="loss", steps=(10, 20), values=(1.0, 3.0))
     assert [predicted_at(drawn, step) for step in (0, 10, 15, 20, 99)] == [1.0, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_a_prediction_of_the_largest_numbers_stays_between_them() -> None:
+    drawn = Predicted(metric="loss", steps=(0, 4), values=(1e308, -1e308))
+    assert [predicted_at(drawn, step) for step in range(5)] == [1e308, 5e307, 0, -5e307, -1e308]
+
+
+@pytest.mark.parametrize("values", [(1e308, 1.0), (0.0, -1e308), (1e301, 1e301)])
+def test_a_prediction_that_no_axis_shows_is_refused(values: tuple[float, float]) -> None:
+    spec = RunSpec(exercise="softmax", prediction=Prediction("loss", (0, 100), values))
+    assert [found.text for found in check_spec(spec)] == [
+        "A prediction cannot have values beyond 1e+300, which no axis shows."
+    ]
+    fine = RunSpec(exercise="softmax", prediction=Prediction("loss", (0, 100), (1e300, -1e300)))
+    assert check_spec(fine) == []

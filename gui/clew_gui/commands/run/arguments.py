@@ -16,7 +16,7 @@ from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_si
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
-from clew_shared.params import ParamSpec, Value, check, format_value, without_effect
+from clew_shared.params import ParamSpec, Value, check, format_value, read_number, read_whole, without_effect
 from clew_shared.spec import (
     PRECISIONS,
     SINGLE,
@@ -380,7 +380,7 @@ def _prediction(file: str | None) -> tuple[Prediction | None, list[Problem]]:
     try:
         head, *rows = csv.reader(read_text(Path(file).expanduser(), "cli.predict").splitlines())
         step, metric = (word.strip() for word in head)
-        points = [(int(first), float(second)) for first, second in (row for row in rows if row)]
+        points = [(read_whole(first.strip()), read_number(second.strip())) for first, second in filter(None, rows)]
     except ProblemError as error:
         return None, list(error.problems)
     except ValueError:  # also a line of more than two: 500,0,3
@@ -427,7 +427,7 @@ def count(name: str, text: str | None) -> tuple[int, list[Problem]]:
 def whole(name: str, text: str, example: str) -> int:
     """The whole number that ``--name`` was given. Raises ``ProblemError`` for anything else."""
     try:
-        return int(text)
+        return read_whole(text.strip())
     except ValueError:
         hint = f"Write --{name} {example}."
         raise problem("cli.number", f"--{name} takes whole numbers, got {text!r}.", hint, name) from None
