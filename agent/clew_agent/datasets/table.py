@@ -19,7 +19,7 @@ import operator
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,37 +138,41 @@ def _decoded(data: bytes) -> str:
 
 def _form(path: Path, text: str) -> tuple[str, _Form]:
     """The form of the table, and its text without blanks and separators that say nothing."""
-    lines = _lines(text)
-    first, skipped = next(lines, ""), 0
+    first, skipped, start = _line(text, 0), 0, 0
     said = _SAID.fullmatch(first)
     if said is not None:
-        first, skipped = next(lines, ""), 1
+        first, skipped = _line(text, len(first) + 1), 1
     counts = {one: len(_fields(first, one)) for one in ([said[1]] if said is not None else _SEPARATORS)}
     rows = [one for one in counts if _are_numbers(_fields(first, one))]
     separator = rows[0] if rows else max(counts, key=lambda one: counts[one])
     text = _trimmed(text, first, separator)
-    names = [name.strip().lower() for name in _fields(next(islice(_lines(text), skipped, None), ""), separator)]
+    if skipped:
+        start = text.find("\n") + 1
+    header = _line(text, start)
+    names = [name.strip().lower() for name in _fields(header, separator)]
     if len(names) < 2:
         words = f"its first line, {first[:60]!r}, names no columns separated by {', '.join(_SEPARATORS.values())}"
         raise junk(path, words)
     if text.count("\n") * len(names) > _MOST_VALUES:
         raise junk(path, f"it has {text.count(chr(10)):,} rows of {len(names)}, more than {_MOST_VALUES:,} values")
     headed = not rows or _count_up(names)
-    skipped += headed
-    start = sum(len(line) + 1 for line in islice(_lines(text), skipped))
-    comma, notes = _decimals(path, text, start, separator)
+    comma, notes = _decimals(path, text, start + headed * (len(header) + 1), separator)
     if rows and headed:
         notes = (*notes, f"The first line counts from {names[0]}, so it is taken as the names of the columns.")
     if not headed:
         words = "The first line holds numbers only, so it is taken as a row, and the columns are called"
         notes = (*notes, f"{words} c1 to c{len(names)}.")
         names = [f"c{number}" for number in range(1, len(names) + 1)]
-    return text, _Form(tuple(names), skipped, separator, comma, headed, notes)
+    return text, _Form(tuple(names), skipped + headed, separator, comma, headed, notes)
 
 
 def _lines(text: str) -> Iterator[str]:
     """The lines without their ends."""
     return (line.rstrip("\r\n") for line in io.StringIO(text, newline="\n"))
+
+
+def _line(text: str, start: int) -> str:
+    return text[start : end if (end := text.find("\n", start)) >= 0 else None]
 
 
 def _line_at(text: str, place: int) -> int:
