@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
 import numpy as np
 
 from clew_shared.base.harmless import csv_cell
@@ -30,7 +31,10 @@ SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
 PULSE_HEADER = "run,time,process,host,name,value"
 UPDATES_HEADER = f"run,{','.join(UpdateRows._fields)}"
 
-_Format = Callable[[str, ExportRows], Iterator[str]]
+_JSON_WORDS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_ENCODER = msgspec.json.Encoder()
+
+_Format = Callable[[str, ExportRows], bytes]
 _PulseRow = tuple[float, str, str, str, float]
 _SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
 
@@ -169,29 +173,41 @@ def _export_series(source: History | Path, out: Path, suffix: str, header: str, 
 def _export(source: History | Path, out: Path, suffix: str, header: str, lines: _Format) -> Path:
     history = as_history(source)
     path = out / (base_name(history) + suffix)
-    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.write(header)
+    with replacing(path, history.fold.run) as part, part.open("wb") as file:
+        file.write(header.encode())
         for rows in rows_of(history):
-            file.writelines(lines(history.fold.run, rows))
+            file.write(lines(history.fold.run, rows))
     return path
 
 
-def _csv_lines(run: str, rows: ExportRows) -> Iterator[str]:
-    run_cell, metric_cell = csv_cell(run), csv_cell(rows.metric)
-    for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
-        yield (
-            f"{run_cell},{step},{metric_cell},{value!r},{wall:.6f}\n"
-            if wall and math.isfinite(wall)
-            else (f"{run_cell},{step},{metric_cell},{value!r},\n")
-        )
+# Runs have millions of points: msgspec writes a number in a tenth of the time that Python takes.
 
 
-def _json_lines(run: str, rows: ExportRows) -> Iterator[str]:
-    head, middle = f'{{"run":{json.dumps(run)},"step":', f',"metric":{json.dumps(rows.metric)},"value":'
-    for step, value, wall in zip(rows.steps.tolist(), rows.values.tolist(), rows.wall.tolist(), strict=True):
-        number = repr(value) if math.isfinite(value) else json.dumps(json.dumps(value))
-        when = f"{wall:.6f}" if wall and math.isfinite(wall) else "null"
-        yield f'{head}{step}{middle}{number},"wall_time":{when}}}\n'
+def _plain(rows: ExportRows, words: Mapping[str, str]) -> Iterator[tuple[int, float | str, float | None]]:
+    """Steps, values (``words`` for those that are not finite) and times, None where unknown."""
+    values: list[float | str] = rows.values.tolist()
+    wall: list[float | None] = np.round(rows.wall, 6).tolist()
+    for place in np.flatnonzero(~np.isfinite(rows.values)).tolist():
+        values[place] = words[repr(values[place])]
+    for place in np.flatnonzero(~np.isfinite(rows.wall) | (rows.wall == 0)).tolist():
+        wall[place] = None
+    return zip(rows.steps.tolist(), values, wall, strict=True)
+
+
+def _csv_lines(run: str, rows: ExportRows) -> bytes:
+    table = [(step, True, value, wall) for step, value, wall in _plain(rows, {one: one for one in _JSON_WORDS})]
+    text = msgspec.json.encode(table)[2:-2].decode().replace('"', "").replace("null", "").replace("],[", "\0")
+    text = text.replace("true", csv_cell(rows.metric)).replace(
+        "\0", f"\n{csv_cell(run)},"
+    )  # a cell has no null character
+    return f"{csv_cell(run)},{text}\n".encode()
+
+
+def _json_lines(run: str, rows: ExportRows) -> bytes:
+    return _ENCODER.encode_lines(
+        {"run": run, "step": step, "metric": rows.metric, "value": value, "wall_time": wall}
+        for step, value, wall in _plain(rows, _JSON_WORDS)
+    )
 
 
 def _series_csv(run: str, rows: SeriesRows) -> Iterator[str]:
