@@ -17,8 +17,13 @@ DENSE: Final = 12.5
 """The least height of a label's row, where many runs are shown."""
 KEY_ROW: Final = 16
 CELL: Final = 92.0
-"""The least width of a label without a name; several such labels are side by side in a low plot."""
+"""The least width of a label without a value; several such labels are side by side in a low plot."""
+_NAME: Final = 76.0
+_VALUE: Final = 66.0
+"""The room that a name and a value need in such a label."""
 _LEADER: Final = 16.0
+_SWATCH: Final = 20.0
+"""The length of a line's piece: that of a dash and its gap, which tell apart runs of the same colour."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,8 @@ def gutter_for(runs: Sequence[RunStyle], width: float, sizes: TextSizes) -> floa
 
 
 class Gutter:
-    """Places and draws the labels of one plot: one below the other, or in columns, with the run's number alone, where
-    the plot is too low for that."""
+    """Places and draws the labels of one plot: one below the other, or in columns where the plot is too low for
+    that."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -104,6 +109,11 @@ class Gutter:
         ]
         return True
 
+    @property
+    def has_values(self) -> bool:
+        """Whether the labels have last values."""
+        return not self._cells or self._cells[0][1].width >= _SWATCH + _NAME + _VALUE
+
     def run_at(self, x: float, y: float) -> str:
         """The run whose label is at this pixel, or an empty string."""
         for label, cell in self._cells:
@@ -141,13 +151,15 @@ class Gutter:
             drawing.text(left, head.middle + KEY_ROW * number, text, room=head.right + 4 - left)
 
     def _draw_cell(self, drawing: Drawing, label: Label, cell: Box) -> None:
-        """The number of the run and its value, after a piece of its line."""
+        """The name of the run after a piece of its line, and its value if there is room for both."""
         theme = drawing.theme
-        draw_swatch(drawing, cell.x, cell.middle, label.run.index, 8)
+        draw_swatch(drawing, cell.x, cell.middle, label.run.index, _SWATCH)
         ink = theme.bad if label.bad else theme.text if label.strong else theme.text2
-        drawing.text(cell.right, cell.middle, label.value, ink, label.kind, across="right")
-        room = cell.width - 12 - drawing.width(label.value, label.kind) - 6
-        drawing.text(cell.x + 12, cell.middle, label.run.label.partition("  ")[0], ink, label.kind, room=room)
+        left, right = cell.x + _SWATCH + 4, cell.right
+        if self.has_values:
+            drawing.text(right, cell.middle, label.value, ink, label.kind, across="right")
+            right -= _VALUE
+        drawing.text(left, cell.middle, label.run.label, ink, label.kind, room=right - left)
 
     def _draw_label(self, drawing: Drawing, label: Label, y: float) -> None:
         box, theme = self.box, drawing.theme

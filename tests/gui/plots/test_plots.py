@@ -14,13 +14,14 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter, QWheelEvent
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.crosshair import Crosshair
 from clew_gui.charts.curves.layout import empty_sentence, key
-from clew_gui.charts.drawing import Drawing, Marks
+from clew_gui.charts.drawing import Drawing, Marks, Words
+from clew_gui.charts.drawing import Path as Line
 from clew_gui.charts.gutter import joined
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
@@ -425,7 +426,7 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
 
 
-def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_lines(empty: ConvergencePlots) -> None:
+def test_captions_lie_on_no_other_and_each_goal_is_on_its_own_line(empty: ConvergencePlots) -> None:
     goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
     empty.set_plots(PLOTS, goals, METRICS)
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
@@ -435,7 +436,11 @@ def test_captions_lie_on_no_other_and_close_goals_are_above_and_below_their_line
     found = captions(empty.canvas.chart, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
-    assert [one.text for one in found if one not in events] == ["Goal 91.00 %", "Goal 90.79 %"]
+    goals_shown = {one.text: one.box.middle for one in found if one not in events}
+    chart = empty.canvas.chart
+    lines = {text: chart.frames[1].row(at) for text, at in chart.goals(chart.scene.plots[1])}
+    assert goals_shown == pytest.approx(lines)
+    assert set(lines) == {"Goal 91.00 %", "Goal 90.79 %"}
     assert not any(a.box.overlaps(b.box) for a, b in combinations(found, 2))
     assert captions(empty.canvas.chart, 0) == []
 
@@ -451,6 +456,54 @@ def test_a_low_plot_has_the_labels_of_all_its_runs_beside_each_other(empty: Conv
     down = np.arange(gutter.box.y, gutter.box.bottom, 4)
     found = {gutter.run_at(float(x), float(y)) for x in across for y in down}
     assert found - {""} == {run.run_id for run in runs}
+
+
+@pytest.mark.parametrize(("width", "valued"), [(900, False), (1700, True)])
+def test_labels_beside_each_other_have_a_whole_dash_the_name_and_if_there_is_room_the_value(
+    width: int, valued: bool, empty: ConvergencePlots, qtbot: QtBot
+) -> None:
+    empty.resize(width, 250)
+    qtbot.waitUntil(lambda: width - 40 < empty.canvas.width() <= width)
+    names = [f"{number}  SGD 0.{number}" + " and rather more words" * (4 if valued else 0) for number in range(1, 10)]
+    runs = [RunStyle(str(number), name, number) for number, name in enumerate(names, 1)]
+    empty.set_runs(runs)
+    for run in runs:
+        give(empty, run.run_id, 0, 400)
+    chart = empty.canvas.chart
+    drawing = Drawing(LIGHT, SIZES)
+    chart.gutters[0].draw(drawing, "Loss", "")
+    pieces = [one for one in drawing.items if isinstance(one, Line) and one.stroke is not None]
+    assert {piece.stroke.dash for piece in pieces if piece.stroke} == {LIGHT.curve(run.index).dash for run in runs}
+    assert all(np.ptp(piece.x) >= sum(piece.stroke.dash) for piece in pieces if piece.stroke)
+    texts = [one.text for one in drawing.items if isinstance(one, Words)]
+    assert all(any(text.startswith(f"{number}  SGD") for text in texts) for number in range(1, 10))
+    assert chart.gutters[0].has_values == valued
+
+
+def test_the_selected_run_fits_in_and_what_does_not_is_one_click_away(panel: ConvergencePlots) -> None:
+    canvas, corner = panel.canvas, QToolButton()
+    canvas.set_corner(corner)
+    values = np.exp(np.linspace(0, 600, 400))
+    panel.set_runs([RunStyle("1", "1  SGD", 0, selected=True), RunStyle("3", "3  SGD 9", 1)])
+    give(panel, "1", 0, 400)
+    give_loss(panel, "3", 0, values)
+    canvas.flush()
+    assert not inside(panel, "3")
+    assert corner.isVisibleTo(canvas)
+    assert corner.y() >= canvas.chart.stack.area.bottom
+    panel.set_runs([RunStyle("1", "1  SGD", 0), RunStyle("3", "3  SGD 9", 1, selected=True)])
+    give_loss(panel, "3", 0, values)
+    canvas.flush()
+    assert inside(panel, "3")
+    assert not corner.isVisibleTo(canvas)
+
+
+def inside(panel: ConvergencePlots, run: str) -> bool:
+    """Whether all values of a run's loss are on its axis."""
+    plot = panel.canvas.chart.scene.plots[0]
+    curve = plot.headline(run)
+    assert curve is not None
+    return bool(((curve.y >= plot.span.low) & (curve.y <= plot.span.high)).all())
 
 
 def test_the_read_out_keeps_off_the_curves_also_away_from_its_line(empty: ConvergencePlots) -> None:
@@ -633,7 +686,7 @@ def test_where_there_is_no_slider_the_curves_are_as_they_are_now(panel: Converge
     replay.go_to(137)
     give(panel, "2", 1000, 500)
     assert replay.step.text() == "step 137", "the curves' step, whatever the places are"
-    assert "the value at step 137" in panel.canvas.scene.legend
+    assert "the value at step 137" in panel.canvas.scene.number_words
     panel.resize(900, 250)
     qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
     assert step_shown(panel) is None

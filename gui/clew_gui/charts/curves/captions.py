@@ -134,30 +134,14 @@ def _events(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:
 
 
 def _goals(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:
-    """Labels each goal. If two texts would touch, the upper goal's is above both lines and the lower goal's below; more
-    than two share one text."""
-    frame = layout.frames[index]
-    groups: list[list[tuple[float, str]]] = []
-    for row, text in sorted((frame.row(at), text) for text, at in layout.goals(layout.scene.plots[index])):
-        if groups and row - groups[-1][-1][0] < _HEIGHT:
-            groups[-1].append((row, text))
-        else:
-            groups.append([(row, text)])
-    for group in groups:
-        above, below = group[0][0] - 20, group[-1][0] + 3
-        texts = list(dict.fromkeys(text for _, text in group))
-        if len(texts) == 2 and above >= frame.box.y:
-            placed: list[tuple[str, tuple[float, ...]]] = [(texts[0], (above,)), (texts[1], (below,))]
-        elif len(texts) == 2:
-            placed = [(texts[0], (below,)), (texts[1], (below + _HEIGHT - 2,))]
-        else:
-            shared = " and ".join(text.removeprefix("Goal ") for text in texts)
-            placed = [(f"Goal{'s' if len(texts) > 1 else ''} {shared}", (below, above))]
-        for text, tops in placed:
-            wide = layout.sizes.width(text) + _AIR
-            room = max(frame.box.width - wide - 32, 0.0)
-            lefts = [frame.box.x + 12 + part * room for part in (1.0, 0.0, 0.75, 0.5, 0.25)]
-            yield _CaptionRequest(text, layout.theme.ok, tuple((x, top) for x in lefts for top in tops))
+    """Labels each goal, on its own line: beside a line a text may be taken for that of the next one. Goals at the same
+    value share a text."""
+    box, frame = layout.frames[index].box, layout.frames[index]
+    for text, at in dict.fromkeys(layout.goals(layout.scene.plots[index])):
+        top = min(max(frame.row(at) - _HEIGHT / 2, box.y), box.bottom - _HEIGHT)
+        room = max(box.width - layout.sizes.width(text) - _AIR - 32, 0.0)
+        corners = tuple((box.x + 12 + part * room, top) for part in (1.0, 0.0, 0.75, 0.5, 0.25))
+        yield _CaptionRequest(text, layout.theme.ok, corners)
 
 
 def _expected(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:

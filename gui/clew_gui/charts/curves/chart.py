@@ -252,7 +252,8 @@ class CurvesChart(CurvesLayout):
 
     def _draw_notes(self, drawing: Drawing) -> None:
         """Writes at the foot what cannot be seen, or else what the lines are."""
-        text = " ".join(self.scene.notes) or self.scene.legend
+        legend, valued = self.scene.legend, any(gutter.has_values for gutter in self.gutters)
+        text = " ".join(self.scene.notes) or (f"{legend} {self.scene.number_words}" if legend and valued else legend)
         if text and self.frames:
             left = self.frames[-1].box.x
             ink = self.theme.warn if self.scene.notes else self.theme.text3

@@ -83,7 +83,7 @@ class CurvesLayout:
             x, y = end
             if x > self.scene.grid.span.high:  # the view is zoomed: what is at its right border counts
                 x, y = item.curve.at(self.scene.grid.span.high) or end
-            bad = item.curve.bad_x is not None and x < item.curve.bad_x
+            bad = item.curve.bad_x is not None and x <= item.curve.bad_x
             # The very number that was recorded, which the end of a smoothed or decimated line is not.
             value = item.curve.last if item.curve.ends and item.curve.last is not None else plot.value(y)
             labels.append(

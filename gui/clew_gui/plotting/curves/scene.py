@@ -39,6 +39,8 @@ _LEAST_SHARE: Final = 0.1
 _WALL: Final = 0.6
 """The part of an axis that raw values cover on average, from which on they say nothing."""
 _SAMPLED: Final = 128
+_CUT: Final = 0.02
+"""The part of an axis by which a line must be beyond it to be called cut off."""
 _EMPTY_SPAN: Final = {False: Span(0.0, 1.06), True: Span(-2.0, 0.5)}
 
 
@@ -74,6 +76,12 @@ class PlotScene:
     curves: tuple[Drawn, ...]
     ghost: tuple[FloatArray, FloatArray] | None
 
+    @property
+    def cut(self) -> bool:
+        """Whether a part of a line is out of sight."""
+        low, high = self.span.low - _CUT * self.span.size, self.span.high + _CUT * self.span.size
+        return any(((item.curve.y < low) | (item.curve.y > high)).any() for item in self.curves)
+
     def mark_of(self, metric: str) -> Mark:
         """The shape of a metric's points: each metric that is drawn as points in this plot has its own."""
         sparse = {item.curve.metric for item in self.curves if item.curve.sparse}
@@ -107,16 +115,19 @@ class Scene:
 
     @property
     def legend(self) -> str:
-        """Explains lines, faint lines and the numbers at the right, if noisy values are drawn; else empty."""
+        """Explains lines and faint lines, if noisy values are drawn; else empty."""
         noisy = [d.curve for plot in self.plots for d in plot.curves if d.curve.noisy and d.curve.raw_x.size]
         if not noisy:
             return ""
         mean = "of each pixel" if noisy[0].exact else f"over about {count_text(round(self.window, -1) or 1)} steps"
+        return f"Line: mean {mean}. Faint: lowest to highest value."
+
+    @property
+    def number_words(self) -> str:
+        """Explains the numbers at the right."""
         zoomed = self.grid.span.high < self.full.high
         number = "the value at the right edge" if zoomed else "the last value"
-        if self.until is not None:
-            number = f"the value at step {count_text(self.until)}"
-        return f"Line: mean {mean}. Faint: lowest to highest value. Number: {number}."
+        return f"Number: {number if self.until is None else f'the value at step {count_text(self.until)}'}."
 
     @property
     def many(self) -> bool:
@@ -266,7 +277,9 @@ class SceneBuilder:
         wanted = settled_span(_heights(drawn, self._grid), better, log, starts if whole and starts.size > 1 else None)
         if wanted is None:
             return _EMPTY_SPAN[log]
-        wanted = _with_raw(wanted, drawn)
+        chosen_run = [d for d in drawn if d.run.selected]  # the others may make an axis on which it cannot be seen
+        own = settled_span(_heights(chosen_run, self._grid), better, log)
+        wanted = _with_raw(wanted if own is None else wanted.union(own), drawn)
         if setup.format == "percent" and setup.better == "none" and wanted.size < _LEAST_SHARE and not log:
             wanted = Span(wanted.high - _LEAST_SHARE, wanted.high)
         if whole:

@@ -27,6 +27,7 @@ from clew_gui.views.theme.parts import (
     row,
     tab_from,
 )
+from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 
 PAGES = (
@@ -145,12 +146,15 @@ class PlotControls(QWidget):
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
         self.log.setToolTip(native_keys("Logarithmic value axes where the exercise asks for them (Ctrl+G)"))
         self.log.toggled.connect(self.log_toggled)
-        self.whole = QCheckBox("All of y")
-        self.whole.setAccessibleName("All of y")
+        self.whole = QToolButton()  # it stands at the axes, see RunView
+        self.whole.setProperty("role", "corner")
+        self.whole.setText("All of y")
+        self.whole.setFont(font("caption"))
+        self.whole.setCheckable(True)
         self.whole.setToolTip("Show all values; otherwise the steep start and values that diverge may be cut off")
         self.whole.toggled.connect(self.whole_toggled)
-        for box in (self.log, self.whole):
-            box.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
+        for button in (self.log, self.whole):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.reset = Button(
             appearance, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
         )
@@ -176,7 +180,6 @@ class PlotControls(QWidget):
             self.units,
             6,
             self.log,
-            self.whole,
             6,
             self._smooth_word,
             self.smoothing,
@@ -211,7 +214,6 @@ class PlotControls(QWidget):
         curves = self._page not in ("surface", "measured", "pictures", "trace", "by_hand")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         self.units.setVisible(curves)
-        self.whole.setVisible(curves and (room >= NARROW - 60 or self.whole.isChecked()))
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
@@ -336,6 +338,7 @@ class RunView(QWidget):
 
     def _join_controls(self) -> None:
         controls, plots = self.controls, self.plots
+        plots.canvas.set_corner(controls.whole)
         plots.shown.connect(self.pulse.follow)
         plots.shown.connect(lambda: controls.offer_trace(plots.trace.event_shown is not None))
         controls.page_changed.connect(plots.show_page)

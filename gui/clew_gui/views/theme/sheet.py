@@ -2,7 +2,7 @@
 
 Roles (dynamic property ``role``):
 QFrame: card, window, note, okNote, warnNote, badNote, sunken, hline, vline, row, rowSelected, segments, pill.
-QPushButton: primary, primarySmall, quiet, flat, danger, chip. QToolButton: button, segment, icon, row.
+QPushButton: primary, primarySmall, quiet, flat, danger, chip. QToolButton: button, segment, icon, row, corner.
 QLineEdit: search, code; its property ``state`` may be "bad". QProgressBar: ok, warn.
 QLabel: property ``tone`` is 2, 3, accent, ok, warn, bad, stale or disabled. QWidget names: canvas, panel.
 """
@@ -124,6 +124,11 @@ QPushButton[role="field"]::menu-indicator {{ image: url(clew:down-{t.name}.svg);
 QToolButton[role="link"] {{ background: transparent; color: {t.accent}; border: 1px solid transparent;
     border-radius: 6px; padding: 3px 6px; }}
 QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
+QToolButton[role="corner"] {{ background: transparent; color: {t.text3}; border: 1px solid transparent;
+    border-radius: 4px; padding: 1px 0; min-width: 40px; max-width: 40px; }}
+QToolButton[role="corner"]:hover, QToolButton[role="corner"]:checked {{ background: {t.accent_soft};
+    color: {t.accent}; }}
+QToolButton[role="corner"]:focus {{ border-color: {t.accent}; }}
 QToolButton[role="link"]::menu-indicator {{ image: none; width: 0; }}
 QComboBox {{ padding-right: 0; }}
 QComboBox::drop-down {{ width: 20px; border: 0; }}

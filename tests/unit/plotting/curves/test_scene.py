@@ -103,7 +103,8 @@ def test_without_smoothing_the_means_of_the_columns_stand_before_all_values(
     both = curve.raw_y.reshape(-1, 2)
     assert np.all((both.min(axis=1) <= curve.y) & (curve.y <= both.max(axis=1)))
     assert plot.span.contains(Span(float(curve.raw_y.min()), float(curve.raw_y.max()))), "no value is out of sight"
-    assert scene.legend == "Line: mean of each pixel. Faint: lowest to highest value. Number: the last value."
+    assert scene.legend == "Line: mean of each pixel. Faint: lowest to highest value."
+    assert scene.number_words == "Number: the last value."
 
 
 def test_the_foot_says_what_line_faint_line_and_number_are(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
@@ -369,7 +370,7 @@ def test_at_a_step_everything_is_as_it_was_then_and_the_axes_stay(
     back = build(live, setups, View(unit=unit, log_x=log_x, until=437))
     then = build((until(live[0], 437),), setups, View(unit=unit, log_x=log_x, zoom=now.grid.span))
     assert back.until == 437
-    assert "Number: the value at step 437." in back.legend
+    assert back.number_words == "Number: the value at step 437."
     assert [plot.span for plot in back.plots] == [plot.span for plot in now.plots]
     assert back.grid.span == now.grid.span
     for mine, real in zip(back.plots, then.plots, strict=True):

@@ -46,6 +46,7 @@ class PlotCanvas(DrawnWidget):
         self._setups: tuple[PlotSetup, ...] = ()
         self._view = View()
         self._left = LEFT
+        self._corner: QWidget | None = None
         self._dirty = True
         self._chart: CurvesChart | None = None
         self._cross: float | None = None
@@ -91,6 +92,11 @@ class PlotCanvas(DrawnWidget):
         """Show these plots."""
         self._setups = tuple(setups)
         self.touch()
+
+    def set_corner(self, widget: QWidget) -> None:
+        """Keeps a small widget where the axes meet, while a part of the values is out of sight or all are asked for."""
+        self._corner = widget
+        widget.setParent(self)
 
     @property
     def params(self) -> Sequence[ParamSpec]:
@@ -214,6 +220,9 @@ class PlotCanvas(DrawnWidget):
         self._dirty = False
         self._timer.stop()
         self.ground.show_frame(self._chart, self.devicePixelRatioF())
+        if self._corner is not None:
+            self._corner.move(0, round(rects.area.bottom) + 4)
+            self._corner.setVisible(self._view.whole or any(plot.cut for plot in scene.plots))
         self._describe(self._chart.words())
         self.framed.emit()
 
