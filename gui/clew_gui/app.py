@@ -100,7 +100,7 @@ class Program(QObject):
         self.actions.compare.recall(state.compare)
         self.controller.scope.columns.update(state.columns)
         window.next_run.where.remember(state.place, state.asked)
-        window.next_run.recall(_specs(state.forms), state.data, state.data_folder)
+        window.next_run.recall(_specs(state.forms), state.data, state.data_folder, state.data_files)
         window.bottom.recall(state.sort, state.log_shown)
         controls = window.run_view.controls
         controls.log.setChecked(state.log_axes)
@@ -189,6 +189,7 @@ class Program(QObject):
         controls = self.window.run_view.controls
         card = self.controller.scope.card
         place, asked = self.window.next_run.where.left()
+        data, folder, files = self.window.next_run.data_left()
         return msgspec.structs.replace(
             self.window.left_as(self.state),
             exercise=card.id if card is not None else "",
@@ -201,8 +202,9 @@ class Program(QObject):
             asked=asked,
             runs=self.controller.scope.board.left(),
             forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
-            data=self.window.next_run.data_left()[0],
-            data_folder=self.window.next_run.data_left()[1],
+            data=data,
+            data_folder=folder,
+            data_files=files,
             sort=self.window.bottom.model.sorting(),
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),

@@ -230,7 +230,45 @@ def test_changing_one_value_of_a_preset_makes_it_one_s_own(panel: NextRun) -> No
     assert panel.preset.currentText() == "Slides' values"
 
 
-def test_a_file_of_one_s_own_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
+def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_list(
+    panel: NextRun, qtbot: QtBot, tmp_path: Path
+) -> None:
+    files = [tmp_path / f"{name}.csv" for name in ("fraud", "income", "iris", "wine", "beans")]
+    (tmp_path / "flowers").mkdir()
+    for file in files:
+        file.touch()
+    panel.set_card(fakes.card(id="anomaly"))
+    for file in (tmp_path / "flowers", *files):
+        panel.use_file(str(file))
+    assert panel.spec().data == str(files[-1])
+    panel.set_card(fakes.card())
+    assert panel.spec().data == "mnist"
+    names = [panel.data.itemText(row) for row in range(panel.data.count())]
+    assert names[2:-2] == ["beans.csv", "wine.csv", "iris.csv", "income.csv", "fraud.csv"]
+    place = panel.data.findData(str(files[0]))
+    panel.data.setCurrentIndex(place)
+    panel.data.activated.emit(place)
+    assert panel.spec().data == str(files[0])
+    panel.set_card(fakes.card(id="anomaly"))
+    assert panel.spec().data == str(files[-1])
+    panel.use_data("digits")
+    panel.set_card(fakes.card(id="cnn"))
+    assert panel.spec().data == "digits", "a data set is for all exercises"
+
+    later = NextRun(Appearance())
+    qtbot.addWidget(later)
+    data, folder, kept = panel.data_left()
+    later.recall(panel.drafts(), data, folder, kept)
+    for exercise, wanted in (("softmax", str(files[0])), ("anomaly", "digits")):
+        later.set_card(fakes.card(id=exercise))
+        assert later.spec().data == wanted
+    later.recall({}, str(files[2]), "")
+    later.set_card(fakes.card(id="cnn"))
+    assert later.spec().data == "digits", "an earlier version kept one file for all exercises"
+    assert later.data.findData(str(files[2])) > 0
+
+
+def test_a_file_of_a_data_set_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
     panel.use_file("/nowhere/my.npz")
     assert panel.run.toolTip() == "There is no file or folder /nowhere/my.npz."
     assert not panel.run.isEnabled()

@@ -1,8 +1,9 @@
-"""The lab's data: one choice for all exercises, checked before a run may use it; on a site also a path there."""
+"""The data of a run: a data set is one choice for all exercises, a file of one's own that of its exercise. Checked
+before a run may use it; on a site also a path there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -11,10 +12,11 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.presentation.words import WAITS, data_name
 from clew_gui.views.theme.parts import Appearance, Button, Elided, label, set_role
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import known_sets
-from clew_shared.data_sets import BUILT_IN
+from clew_shared.data_sets import BUILT_IN, data_set_of
 from clew_shared.spec import SITE_PATH
 
 FILE = "file…"
@@ -25,9 +27,18 @@ Check = Callable[[Path, Answer], None]
 """Looks whether a file or folder is a data set, and calls back with what is wrong with it, if anything."""
 
 
+_KEPT = 5
+"""Files of one's own that the list keeps."""
+
+
 def is_path(choice: str) -> bool:
     """Whether a choice is a file or folder, not the name of a data set."""
     return choice != "" and choice not in known_sets()
+
+
+def is_own(choice: str) -> bool:
+    """Whether a choice is a file or folder of this computer that holds no known data set."""
+    return is_path(choice) and data_set_of(choice) not in known_sets() and not choice.startswith(SITE_PATH)
 
 
 def _patterns() -> list[str]:
@@ -41,10 +52,11 @@ class DataChoice(QObject):
     """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, the ``message`` about
     a choice that cannot be used, and ``choose``, the button that helps.
 
-    ``choice`` is a set's name, or a file or folder of this computer; empty until a person chooses: then each exercise
-    takes the first of its sets that is here. What a preset names, or an exercise that was made for the built-in digits,
-    is only taken for as long as that is chosen, and leaves the lab's choice as it is. ``check`` looks into a file;
-    until it is given, whether there is one is enough.
+    ``choice`` is a set's name, or a file of this computer that holds one; empty until a person chooses: then each
+    exercise takes the first of its sets that is here. A file of another kind is the choice of the exercise that it was
+    chosen for; the last ones stay in the list (``kept``). What a preset names, or an exercise that was made for the
+    built-in digits, is only taken for as long as that is chosen, and leaves the lab's choice as it is. ``check`` looks
+    into a file; until it is given, whether there is one is enough.
     """
 
     changed = Signal()
@@ -59,6 +71,8 @@ class DataChoice(QObject):
         self._state = ""
         self._wrong: Problem | None = None
         self.choice = ""
+        self.kept: tuple[str, ...] = ()
+        self._own: dict[str, str] = {}
         self._of_preset = ""
         self._own_choice: set[str] = set()
         """The exercises for which a person chose, although they are made for the digits."""
@@ -66,7 +80,7 @@ class DataChoice(QObject):
         """The folder of the last chosen file."""
         self.check: Check | None = None
         self.combo = combo([], "Data set")
-        self.combo.setToolTip("The data of this lab: one choice for all exercises that need data")
+        self.combo.setToolTip("A data set is chosen for all exercises that take it, a file of your own for this one")
         self.combo.activated.connect(lambda _index: self._chosen())
         self.own_file = Elided("", "caption", "2")
         self.there = QLineEdit()
@@ -124,10 +138,11 @@ class DataChoice(QObject):
             return f"{SITE_PATH}{self.there.text().strip()}"
         if self._of_preset in self._card.datasets:
             return self._of_preset
+        if self._card.id in self._own:
+            return self._own[self._card.id]
         if self._card.datasets[0] == BUILT_IN and self._card.id not in self._own_choice:
             return BUILT_IN
-        taken = self.choice in self._card.datasets or is_path(self.choice)
-        return self.choice if taken else self.default()
+        return self.choice if data_set_of(self.choice) in self._card.datasets else self.default()
 
     def staged(self) -> str:
         """The file of this computer that a run on a site needs there; empty when it needs none."""
@@ -155,14 +170,34 @@ class DataChoice(QObject):
 
     def use(self, name: str) -> None:
         """Choose by name, a file by its path, or a path on the site."""
+        exercise = self._card.id if self._card is not None else ""
         if name.startswith(SITE_PATH):
             self._is_there = True
             self.there.setText(name.removeprefix(SITE_PATH))
         else:
-            self.choice, self._is_there, self._of_preset = name, False, ""
-            self._own_choice.add(self._card.id if self._card is not None else "")
+            self._is_there, self._of_preset = False, ""
+            self._own_choice.add(exercise)
+            self._own.pop(exercise, None)
+            if is_own(name):
+                self._keep(exercise, name)
+            else:
+                self.choice = name
         self._show()
         self.changed.emit()
+
+    def _keep(self, exercise: str, file: str) -> None:
+        self._own[exercise] = file
+        self.kept = (file, *(one for one in self.kept if one != file))[:_KEPT]
+
+    def recall(self, choice: str, folder: str, kept: Sequence[str], own: Mapping[str, str]) -> None:
+        """Take over what the window before was left with: ``own`` are the files of exercises."""
+        self.folder, self.kept = folder, tuple(kept)
+        for exercise, file in own.items():
+            self._keep(exercise, file)
+        if is_own(choice):  # an earlier version had one choice for all exercises
+            self.kept = (*self.kept, choice)[:_KEPT]
+        else:
+            self.choice = choice
 
     def ask_path(self) -> None:
         """Let a person name a path on the site."""
@@ -186,8 +221,10 @@ class DataChoice(QObject):
         for name in self._card.datasets if self._card is not None else ():
             self.combo.addItem(data_name(name) if self._is_found(name) else f"{data_name(name)}, not found", name)
         if self.combo.count():
-            if is_path(self.choice):
-                self.combo.addItem(data_name(self.choice), self.choice)
+            theirs = [self.choice] if is_path(self.choice) and data_set_of(self.choice) in self.offered() else []
+            for file in (*theirs, *self.kept):
+                self.combo.addItem(data_name(file), file)
+                self.combo.setItemData(self.combo.count() - 1, for_tooltip(file), Qt.ItemDataRole.ToolTipRole)
             self.combo.addItem("Choose file…", FILE)
             self.combo.addItem("Folder of images…", FOLDER)
             if self._elsewhere:
@@ -255,7 +292,8 @@ class DataChoice(QObject):
 
     def ask_file(self, folder: bool = False) -> None:
         """Let a person choose a file, or a folder of images; nothing changes when none is chosen."""
-        start = str(Path(self.choice).parent) if is_path(self.choice) else self.folder or str(Path.home())
+        value = self.value()
+        start = str(Path(value).parent) if is_path(value) else self.folder or str(Path.home())
         kinds = f"Data ({' '.join(_patterns())});;All files (*)"
         title = "Choose a folder with one folder of images for each class" if folder else "Choose a data file"
         dialog = QFileDialog(self._window, title, start, "" if folder else kinds)

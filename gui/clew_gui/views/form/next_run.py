@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.session.job_model import Place
-from clew_gui.views.form.data_choice import Check, DataChoice
+from clew_gui.views.form.data_choice import Check, DataChoice, is_own
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
@@ -351,14 +351,15 @@ class NextRun(QWidget):
         others."""
         return self._drafts | ({self._card.id: self._draft()} if self._card is not None else {})
 
-    def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str) -> None:
+    def recall(self, drafts: Mapping[str, RunSpec], data: str, folder: str, files: Sequence[str] = ()) -> None:
         """Take over what was in the forms of the window before; call it before any exercise is opened."""
         self._drafts.update(drafts)
-        self.data_choice.choice, self.data_choice.folder = data, folder
+        own = {exercise: draft.data for exercise, draft in drafts.items() if is_own(draft.data)}
+        self.data_choice.recall(data, folder, files, own)
 
-    def data_left(self) -> tuple[str, str]:
-        """The lab's data, and the folder where a file was chosen last."""
-        return self.data_choice.choice, self.data_choice.folder
+    def data_left(self) -> tuple[str, str, tuple[str, ...]]:
+        """The lab's data, the folder where a file was chosen last, and the last files of one's own."""
+        return self.data_choice.choice, self.data_choice.folder, self.data_choice.kept
 
     def show_spec(self, spec: RunSpec, with_data: bool = False) -> None:
         """Show the values of a run, to start it again or to change one thing."""

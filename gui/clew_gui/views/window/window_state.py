@@ -33,9 +33,9 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     pinned by hand as baseline, or "none", by exercise. ``place`` is where the last run went (empty: this computer), and
     ``asked`` what was asked of a site's scheduler instead of the usual values, by site or ``site/exercise``. ``data``
     is the lab's data set or file (empty: what each exercise takes first, as far as it is there), ``data_folder`` where
-    a file was chosen last; ``runs`` are the runs that were selected and drawn and ``forms`` what the form said (tables
-    of run specs), by exercise; ``sort`` is the column of the runs table and whether it is sorted downwards. ``columns``
-    are the columns of the runs table that were shown or hidden by hand.
+    a file was chosen last, ``data_files`` the last ones of one's own; ``runs`` are the runs that were selected and
+    drawn and ``forms`` what the form said (tables of run specs), by exercise; ``sort`` is the column of the runs table
+    and whether it is sorted downwards. ``columns`` are the columns of the runs table that were shown or hidden by hand.
     """
 
     width: Size = 0
@@ -57,6 +57,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, bool] = {}
     data: str = ""
     data_folder: str = ""
+    data_files: tuple[str, ...] = ()
     runs: dict[str, ChoicesMemory] = {}
     forms: dict[str, dict[str, Any]] = {}
     sort: tuple[str, bool] = ("run", True)
