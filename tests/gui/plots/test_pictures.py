@@ -700,7 +700,17 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     view.canvas.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"
     view.use.click()
+    editor = program.window.next_run.form.row("deviations").editor.widget()
     assert program.window.next_run.form.values()["deviations"] == 3.0
+    assert editor.hasFocus()
+    assert not editor.visibleRegion().isEmpty()
+    view.canvas.set_threshold("errors", mean + 400)
+    assert not view.use.isEnabled(), "it would end in a field that is wrong"
+    assert "which no run takes" in view.said
+    assert "must be at most" in view.use.toolTip()
+    assert program.window.next_run.form.values()["deviations"] == 3.0
+    view.canvas.set_threshold("errors", mean + 0.4)
+    assert view.use.isEnabled()
 
 
 def test_no_number_of_deviations_is_said_where_the_run_does_not_tell_their_size() -> None:

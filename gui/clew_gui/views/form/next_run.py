@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.session.job_model import Place
@@ -25,6 +25,7 @@ from clew_gui.views.theme.parts import (
     IconButton,
     column,
     label,
+    lay_out_now,
     line,
     panel,
     row,
@@ -175,6 +176,13 @@ class NextRun(QWidget):
         choose = self.data_choice.choose
         self._foot = foot = column(self.cost, self.cost2, choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
+        QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
+
+    def _reveal(self, _before: QWidget | None, now: QWidget | None) -> None:
+        """Scrolls to the field that got the cursor, also where it was not by the Tab key."""
+        if now is not None and self._inner.isAncestorOf(now):
+            lay_out_now(self._inner, self.form)
+            self._area.ensureWidgetVisible(now)
 
     def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
         area = panel()
@@ -338,6 +346,7 @@ class NextRun(QWidget):
     def use_value(self, name: str, value: float) -> None:
         """Take a value of a parameter that was found in a picture."""
         self.form.row(name).editor.set_value(value)
+        self.form.row(name).editor.widget().setFocus()
 
     def put_back(self, spec: RunSpec) -> None:
         """Show replaced values again, also when another exercise has been opened since."""

@@ -40,7 +40,7 @@ from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceS
 from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Histogram, Predicted
 from clew_shared.journal.lifecycle import TERMINAL
-from clew_shared.params import STEPS
+from clew_shared.params import STEPS, convert
 
 _LOW: Final = 300
 """Pixels of height below which curves have no slider over their steps: they need the room."""
@@ -311,19 +311,22 @@ class ConvergencePlots(QWidget):
         self._offer_steps()
         self.shown.emit()
 
-    def _deviations(self, run: str, taken: Histogram, mean: str, name: str, threshold: float) -> float | None:
-        """Returns how many deviations above the run's mean a threshold is; None if the run did not record what this
-        needs."""
+    def _deviations(
+        self, run: str, taken: Histogram, mean: str, name: str, threshold: float
+    ) -> tuple[float, Problem | None] | None:
+        """Returns how many deviations above the run's mean a threshold is, and why no run can be set to so many; None
+        if the run did not record what this needs."""
         known = self._shown.get(run)
-        if known is None or self._card is None or taken.threshold is None:
+        param = next((spec for spec in self._card.params if spec.name == name), None) if self._card else None
+        if known is None or param is None or taken.threshold is None:
             return None
-        usual = next((spec.default for spec in self._card.params if spec.name == name), None)
-        number = known.spec.params.get(name, usual)
+        number = known.spec.params.get(name, param.default)
         means = known.history.column(mean)
         before = means.values[means.steps < taken.step]
         if not len(before) or not isinstance(number, int | float):
             return None
-        return deviations_at(threshold, taken.threshold, float(before[-1]), number)
+        found = deviations_at(threshold, taken.threshold, float(before[-1]), number)
+        return (found, convert(param, round(found, 2))[1]) if found is not None else None
 
     # ------------------------------------------------------------ how it is looked at
     @property

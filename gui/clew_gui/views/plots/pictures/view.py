@@ -18,11 +18,15 @@ from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
 from clew_gui.views.theme.parts import column, label, row
 from clew_gui.views.theme.theme import Theme
+from clew_shared.base.problem import Problem
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
 
 _FINE: Final = 1000
 """Places of the threshold's slider."""
+_USE: Final = "Put so many deviations into the form of the next run"
+Deviations = tuple[float, Problem | None]
+"""How many deviations a threshold is, and why no run can be set to so many."""
 
 
 class PicturesView(QWidget):
@@ -33,9 +37,8 @@ class PicturesView(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.deviations: Callable[[str, Histogram, str, str, float], float | None] = lambda *_asked: None
-        """Returns how many deviations a threshold is, from a run's id, its histogram, the names of metric and
-        parameter, and the threshold."""
+        self.deviations: Callable[[str, Histogram, str, str, float], Deviations | None] = lambda *_asked: None
+        """Asked with a run's id, its histogram, the names of metric and parameter, and the threshold."""
         self._wanted: tuple[str, float] | None = None
         self.canvas = PicturesCanvas(theme, self)
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
@@ -44,7 +47,6 @@ class PicturesView(QWidget):
         self._word.setBuddy(self.threshold)
         self.use = QPushButton("Use this")
         self.use.setProperty("role", "quiet")
-        self.use.setToolTip("Put so many deviations into the form of the next run")
         self.use.clicked.connect(self._take)
         self.others = QComboBox()
         self.others.setAccessibleName("Run to show beside")
@@ -145,13 +147,15 @@ class PicturesView(QWidget):
         area = form.axes.frame.box
         with QSignalBlocker(self.threshold):
             self.threshold.setValue(round(_FINE * (form.column(value) - area.x) / max(area.width, 1.0)))
-        number = self._number_of(tile.taken, value)
-        self._wanted = None if number is None or number < 0 else (tile.taken.spec.deviations, round(number, 2))
-        said = "" if number is None else f": {number:.2f} deviations"
+        number, refused = self._number_of(tile.taken, value) or (None, None)
+        self._wanted = None if number is None or refused else (tile.taken.spec.deviations, round(number, 2))
+        said = "" if number is None else f": {number:.2f} deviations{', which no run takes' if refused else ''}"
         self._value.setText(f"{value_text(value)}{said}")
-        self.use.setVisible(self._wanted is not None)
+        self.use.setVisible(number is not None)
+        self.use.setEnabled(self._wanted is not None)
+        self.use.setToolTip(refused.text if refused else _USE)
 
-    def _number_of(self, taken: TakenPicture, value: float) -> float | None:
+    def _number_of(self, taken: TakenPicture, value: float) -> Deviations | None:
         run, spec = self.canvas.run, taken.spec
         if run is None or not spec.deviations or not isinstance(taken.figure, Histogram):
             return None
