@@ -7,6 +7,7 @@ import math
 import re
 import time
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
@@ -23,7 +24,7 @@ from clew_gui.views.race.predict_dialog import PredictDialog
 from clew_gui.views.race.sweep_dialog import ManyChoices, RangeButton, RangeDialog, SweepDialog
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
-from clew_shared.journal.events import Predicted, State
+from clew_shared.journal.events import Points, Predicted, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RateRange
 from tests.gui.conftest import Opener
@@ -298,14 +299,18 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
 
 
 def test_the_axis_of_a_prediction_shows_what_earlier_runs_have_measured(program: Program, session: FakeSession) -> None:
-    run = session.add("softmax")
-    run.begin(500)
-    run.train(500)
+    runs = [session.add("softmax") for _ in range(3)]
+    for run in runs:
+        run.begin(500)
+        run.train(500)
+    loss = runs[0].history.column("loss").values
+    for run, values in ((runs[1], (1e9, 1e30, np.inf)), (runs[2], (1e9, 1e20, 1e38))):  # the last one was stopped
+        column = np.array(values, "<f4").tobytes()
+        run.feed(Points(schema=1, first=500, count=3, seconds=0.1, clock=9.0, values=(column, column)))
     program.window.next_run.predict.click()
     dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
     low, high = (float(str(field.raw())) for field in dialog.ends)
-    loss = run.history.column("loss").values
-    assert low <= loss.min() < loss.max() <= high
+    assert low <= loss.min() < loss.max() <= high <= 1e5, "runs that diverged say nothing of the next one"
     assert {round(math.log10(end), 9) % 1 for end in (low, high)} == {0}, "whole decades"
     dialog.ends[0].set_value(high)
     assert dialog.board.accessibleDescription(), "an axis without room is left as it was"

@@ -49,9 +49,9 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
 
 
 def row(number: int, rate: float = 0.0) -> RunRow:
-    words = dict.fromkeys(("state", "word", "detail", "optimizer", "rate", "batch", "best", "time", "where"), "")
+    texts = ("",) * 7  # from the state to the best value
     keys = (("run", float(number)), ("rate", rate))
-    return RunRow(id=str(number), number=number, index=-1, reached=False, keys=keys, **words)
+    return RunRow(str(number), number, -1, *texts, reached=False, time="", where="", keys=keys)
 
 
 @pytest.mark.parametrize(("key", "down"), [("run", True), ("run", False), ("rate", True), ("rate", False)])

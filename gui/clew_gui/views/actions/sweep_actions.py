@@ -74,7 +74,7 @@ class SweepActions(QObject):
             return
         steps = (defaults(card.params) | form.spec().params).get(STEPS)
         steps = steps if isinstance(steps, int) else 1000
-        histories = [run.history for run in self._controller.scope.runs()]
+        histories = [run.history for run in self._controller.scope.runs() if not run.history.first_nonfinite]
         dialog = PredictDialog(
             self._window,
             self._window.appearance,

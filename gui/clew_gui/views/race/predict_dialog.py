@@ -106,8 +106,10 @@ class PredictDialog(Dialog):
     def _usual_ends(self) -> tuple[float, float]:
         """Ends of an axis for what earlier runs have measured: decades, or from zero to a round value above all."""
         log, seen = self._log(), self._seen(str(self.metrics.currentData()))
-        values = np.concatenate([np.zeros(0), *seen])
-        found = settled_span(np.log10(values[values > 0]) if log else values, "none", log)
+        values, starts = (np.concatenate([np.zeros(0), *some]) for some in (seen, [one[:1] for one in seen]))
+        if log:
+            values, starts = np.log10(values[values > 0]), np.log10(starts[starts > 0])
+        found = settled_span(values, "none", log, starts)
         if log:
             low, high = (found.low, found.high) if found is not None else (_LEAST, _MOST)
             bottom = math.floor(low)
