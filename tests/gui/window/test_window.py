@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QScrollArea, QScrollBar, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QPushButton, QScrollArea, QScrollBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -585,18 +585,48 @@ def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_help
     for _ in range(2):  # told twice, shown once
         session.tell(states=frozenset((run.id,)))
         tick(softmax)
-    messages = softmax.window.messages
-    (found,) = messages.problems()
-    assert found.text == text
+    messages, reason = softmax.window.messages, softmax.window.run_view.card.reason
+    assert (reason.text.text(), reason.isVisible(), messages.isVisible()) == (text, True, False), "said once"
     assert softmax.window.next_run.spec().data == "mnist", "a person's choice stays"
-    softmax.controller.open_exercise("linear-regression")
-    assert not messages.isVisible(), "it belongs to a run of another exercise"
-    softmax.controller.open_exercise("softmax")
-    assert messages.isVisible()
-    messages.line.help.click()
+    (button,) = (one for one in reason.findChildren(QPushButton) if one.isVisible())
+    button.click()
     (dialog,) = softmax.window.findChildren(QFileDialog)
     dialog.reject()
+
+
+def test_a_failed_run_is_told_by_a_message_only_until_its_card_says_it(softmax: Program) -> None:
+    window, messages = softmax.window, softmax.window.messages
+    window.next_run.ask_run()
+    tick(softmax)
+    (run,) = session_of(softmax).runs.values()
+    run.begin(500)
+    softmax.controller.open_exercise("linear-regression")
+    run.feed(State(state=RunState.FAILED, reason="It broke.", problem=Problem("exercise.failed", "It broke.")))
+    session_of(softmax).tell(states=frozenset((run.id,)))
+    tick(softmax)
+    assert not messages.isVisible(), "it belongs to a run of another exercise"
+    window.show_tab(0)
+    softmax.controller.open_exercise("softmax")
+    assert (messages.isVisible(), messages.line.text.text(), messages.line.help.text()) == (
+        True,
+        "It broke.",
+        "Show log",
+    )
+    window.show_tab(1)
+    assert window.run_view.card.reason.isVisible()
     assert not messages.isVisible()
+
+
+def test_a_message_goes_with_the_next_run_of_its_exercise(softmax: Program) -> None:
+    messages = softmax.window.messages
+    messages.show_problems((Problem("exercise.failed", "It broke."),), "an earlier run", "softmax")
+    messages.show_problems((Problem("params.value", "Steps: at most 10."),), exercise="softmax")
+    messages.show_problems((Problem("exercise.failed", "It broke."),), "another run", "linear-regression")
+    messages.show_problems((Problem("window.export", "The disk is full."),))
+    softmax.window.next_run.ask_run()
+    tick(softmax)
+    left = [one.code for one in messages.problems()]
+    assert left == ["exercise.failed", "window.export"], "of another exercise, and of no run"
 
 
 def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:

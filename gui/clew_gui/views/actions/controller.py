@@ -253,6 +253,8 @@ class WindowController(QObject):
             self.refused(error)
             return False
         self._started.add(self._awaited)
+        if self.scope.card is not None:
+            self.window.messages.begin_run(self.scope.card.id)
         self.window.show_tab(1)
         if self._awaited in session.runs:
             self._arrived(frozenset((self._awaited,)))
@@ -402,7 +404,6 @@ class WindowController(QObject):
 
     def _states(self, changed: frozenset[str]) -> None:
         mine = self._mine(changed)
-        self._report_failures(changed)
         if mine:
             self._follow()
             self.panels.table_rows(mine)
@@ -412,18 +413,20 @@ class WindowController(QObject):
             self.panels.log()
             self.curves_changed.emit()
             self.points.emit(frozenset(mine))
+        self._report_failures(changed)
         self.panels.progress(changed)
         self.panels.queue()
 
     def _report_failures(self, changed: frozenset[str]) -> None:
-        """A run that was started here and failed says why, once, with what to do now."""
+        """A run that was started here and failed says why, once, with what to do now, unless its card does."""
         session = self.scope.session
         for run in filter(None, map(session.runs.get, changed & self._started)):
             trouble = run.history.fold.problem
             if run.state not in TERMINAL:
                 continue
             self._started.discard(run.id)
-            if run.state is not RunState.STOPPED and trouble is not None:
+            said = run.state is RunState.STOPPED or self.window.run_view.card.reason.says(run.id)
+            if trouble is not None and not said:
                 self.window.messages.show_problems((trouble,), run.id, run.spec.exercise)
 
     def _points(self, changed: frozenset[str]) -> None:

@@ -167,6 +167,8 @@ class WindowActions(QObject):
 
     def _join_card(self, card: RunCard) -> None:
         controller = self._controller
+        card.remedies = lambda found, run: self._window.messages.remedies(found, run)
+        card.reason.said.connect(self._window.messages.forget)
         card.pause_asked.connect(controller.pause_or_resume)
         card.rate_asked.connect(self.live.ask)
         card.stop_asked.connect(controller.stop)
@@ -188,10 +190,10 @@ class WindowActions(QObject):
             return ways
         if kind == "data":
             return (RemedyButton("Choose file…", window.next_run.choose_data),)
-        if kind == "exercise":
-            return (RemedyButton("Reload", self.reload_exercises),)
         if run:
             return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
+        if kind == "exercise":
+            return (RemedyButton("Reload", self.reload_exercises),)
         return ()
 
     def reload_exercises(self) -> None:

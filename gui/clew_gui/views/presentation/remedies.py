@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
+
+MOST_BUTTONS = 4
+"""The largest number of remedies that are offered; a problem names the best first."""
 
 
 class RemedyButton(msgspec.Struct, frozen=True):
@@ -17,6 +21,8 @@ class RemedyButton(msgspec.Struct, frozen=True):
 
 
 Maker = Callable[[Remedy], RemedyButton | None]
+Remedies = Callable[[Problem, str], Sequence[RemedyButton]]
+"""Gives the buttons that help with a problem of a run, whose id is empty if it is of none."""
 
 
 class RemedyButtons:

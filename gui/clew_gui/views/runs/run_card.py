@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
+from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies
 from clew_gui.views.runs.try_dialog import KINDS
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -30,6 +31,7 @@ from clew_gui.views.theme.parts import (
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.number_words import rate
+from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE
@@ -38,14 +40,14 @@ from clew_shared.study.advice import Advice
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 
 
-def reason_of(run: RunModel) -> tuple[str, str]:
-    """Says why a run failed, and what to do now; both are empty if it did not fail."""
+def why_failed(run: RunModel) -> Problem | None:
+    """Says why a run failed, and what to do now; None if it did not fail."""
     if run.state not in _TROUBLE:
-        return "", ""
+        return None
     found, job = run.history.fold.problem, run.job.problem if run.job is not None else None
     if job is not None and run.reason == job.text:
         found = job
-    return (found.text, found.hint) if found is not None else (run.reason, "")
+    return found or (Problem("", run.reason) if run.reason else None)
 
 
 def can_be_tried(run: RunModel, card: ExerciseCard | None) -> bool:
@@ -54,10 +56,15 @@ def can_be_tried(run: RunModel, card: ExerciseCard | None) -> bool:
 
 
 class ReasonBox(QFrame):
-    """The sentence, the hint and a button that copies both."""
+    """The sentence, the hint, a button that copies both, and buttons for what can be done."""
+
+    said = Signal(str)
+    """Emitted with the run whose reason can be read from now on."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
+        self._appearance = appearance
+        self._known: tuple[Problem, str] | None = None
         self.setProperty("role", "sunken")
         self.text = label("", "body", wrap=True)
         self.hint = label("", "body", "2", wrap=True)
@@ -65,16 +72,40 @@ class ReasonBox(QFrame):
             part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._copy = IconButton(appearance, "copy", "Copy the reason")
         self._copy.clicked.connect(self.copy)
-        words = column(self.text, self.hint, gap=4)
+        self._ways = row(gap=8)
+        words = column(self.text, self.hint, self._ways, gap=4)
         side = column(self._copy, None)
         row(words, side, gap=8, margins=(12, 9, 8, 9), parent=self).setStretch(0, 1)
 
-    def show_reason(self, text: str, hint: str) -> None:
-        """Shows another reason and hint."""
-        if (text, hint) != (self.text.text(), self.hint.text()):
-            self.text.setText(text)
-            self.hint.setText(hint)
-            self.hint.setVisible(bool(hint))
+    def show_problem(self, found: Problem, run: str, remedies: Remedies) -> None:
+        """Shows why this run failed, with the buttons that ``remedies`` gives for it."""
+        if (found, run) == self._known:
+            return
+        self._known = (found, run)
+        self.text.setText(found.text)
+        self.hint.setText(found.hint)
+        self.hint.setVisible(bool(found.hint))
+        while (item := self._ways.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.hide()
+                old.deleteLater()
+        for way in remedies(found, run)[:MOST_BUTTONS]:
+            button = Button(self._appearance, way.text)
+            button.clicked.connect(lambda _checked=False, way=way: way.act())
+            self._ways.addWidget(button)
+        self._ways.addStretch(1)
+        if self.isVisible():
+            self.said.emit(run)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """It can be read now."""
+        super().showEvent(event)
+        if self._known is not None:
+            self.said.emit(self._known[1])
+
+    def says(self, run: str) -> bool:
+        """Whether the reason of this run can be read."""
+        return self.isVisible() and self._known is not None and self._known[1] == run
 
     def copy(self) -> None:
         """Copies the reason and the hint to the clipboard."""
@@ -133,6 +164,7 @@ class RunCard(QFrame):
         self.job_words = NOTHING
         self.reason = ReasonBox(appearance)
         self.reason.hide()
+        self.remedies: Remedies = lambda _found, _run: ()
         self.notice = label("", "body", "2", wrap=True)
         self.notice.hide()
         self.advice = label("", "caption", "2", wrap=True)
@@ -257,14 +289,15 @@ class RunCard(QFrame):
     def _show_reason(self, run: RunModel) -> None:
         """Show at once why it failed; a long reason only where the run failed before its first step and has nothing
         else to show."""
-        text, hint = reason_of(run)
-        known = (run.id, bool(text))
+        found = why_failed(run)
+        known = (run.id, found is not None)
         if known != self._known:
             self._known = known
-            self.why.setChecked(bool(text) and (len(text) <= _SHORT or not run.history.fold.step))
-        self.why.setVisible(bool(text))
-        self.reason.show_reason(text, hint)
-        self.reason.setVisible(bool(text) and self.why.isChecked())
+            self.why.setChecked(found is not None and (len(found.text) <= _SHORT or not run.history.fold.step))
+        self.why.setVisible(found is not None)
+        if found is not None:
+            self.reason.show_problem(found, run.id, self.remedies)
+        self.reason.setVisible(found is not None and self.why.isChecked())
 
     def _sentence(self, run: RunModel) -> str:
         fold = run.history.fold
@@ -282,7 +315,9 @@ class RunCard(QFrame):
         if run.state in TERMINAL:
             when = f"at {words.wall(fold.ended)}" if fold.ended else ""
             when = f"{when} on {_here(run)}".lstrip() if run.job is not None else when
-            detail = "" if self.why.isChecked() and reason_of(run)[0] else run.reason or reason_of(run)[0]
+            found = why_failed(run)
+            detail = run.reason or (found.text if found is not None else "")
+            detail = "" if found is not None and self.why.isChecked() else detail
             return words.join([when, words.clause(detail, STATE_WORDS[run.state]), words.divergence(run)])
         return words.state_detail(run) or {
             RunState.QUEUED: "waits for the run before it",

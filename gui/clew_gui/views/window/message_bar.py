@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
-from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies, RemedyButton
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row, tab_from
 from clew_gui.views.theme.parts import set_role as set_property
 from clew_shared.base.problem import Problem
@@ -18,8 +18,6 @@ from clew_shared.base.problem import Problem
 NOTE_MS = 20_000
 _POINTED_MS = 2_000
 _MOST = 50
-MOST_BUTTONS = 4
-"""The largest number of remedies that are offered; a problem names the best first."""
 _WIDEST = 720
 _MARGIN = 16
 
@@ -106,7 +104,7 @@ class MessageBar(QWidget):
         self._made: _MessageLine | None = None
         self._over: QWidget | None = None
         self._place = column(parent=self)
-        self.remedies: Callable[[Problem, str], Sequence[RemedyButton]] = lambda _problem, _run: ()
+        self.remedies: Remedies = lambda _problem, _run: ()
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
@@ -180,6 +178,12 @@ class MessageBar(QWidget):
     def forget(self, run: str) -> None:
         """Drops the messages about a run that is gone, or goes on."""
         self._messages = [one for one in self._messages if one.run != run]
+        if not self._noted:
+            self._show()
+
+    def begin_run(self, exercise: str) -> None:
+        """Drops the messages about earlier runs of an exercise, and about what kept one from being asked for."""
+        self._messages = [one for one in self._messages if one.exercise != exercise]
         if not self._noted:
             self._show()
 
