@@ -138,9 +138,8 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
             connection.name,
         )
     text = f"The module {detail} cannot be loaded on {title}.{_said(before)}"
-    return problem(
-        "bootstrap.module", text, "Name one that the site has.", connection.name, list_modules(connection.name)
-    )
+    remedy = list_modules(connection.name, detail)
+    return problem("bootstrap.module", text, "Name one that the site has.", connection.name, remedy)
 
 
 def _silent(connection: SiteConnection, done: Output, timeout: float) -> ProblemError:

@@ -53,7 +53,7 @@ def modules(diagnosis: Diagnosis) -> CheckResult:
         )
         said = f" It said: {done.said}" if done.said else ""
         hint = _others(diagnosis, done.refused[0])
-        return wrong(text + said, hint, "modules.missing", list_modules(diagnosis.name))
+        return wrong(text + said, hint, "modules.missing", list_modules(diagnosis.name, done.refused[0]))
     return fine(f"Loaded: {listed(wanted)}.")
 
 

@@ -71,9 +71,9 @@ def path_on_site(data: str = "", example: str = "") -> Remedy:
     return Remedy(SITE_PATH_OF_DATA, data, example)
 
 
-def list_modules(site: str) -> Remedy:
-    """See which modules a site has, and name one."""
-    return Remedy(MODULES, site=site)
+def list_modules(site: str, instead: str = "") -> Remedy:
+    """See which modules a site has, and name one, ``instead`` of one that cannot be loaded."""
+    return Remedy(MODULES, value=instead, site=site)
 
 
 def check_node(site: str) -> Remedy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -134,6 +135,47 @@ def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Progra
     edited = next(one for one in program.window.findChildren(SitesDialog) if one.isVisible())
     assert edited.form.texts()["modules"] == "tensorflow/2.19"
     edited.reject()
+
+
+@pytest.mark.parametrize(
+    ("listed", "instead", "taken", "then"),
+    [
+        (("python", "tensorflow/2.1"), "tensorflow/2.1", "TF/2.19", ("python", "TF/2.19")),
+        (("tensorflow/2.1", "python"), "", "tensorflow/2.19", ("tensorflow/2.19", "python")),
+        (("tensorflow", "python"), "", "tensorflow/2.19", ("tensorflow/2.19", "python")),
+        (("python", "tensorflow/2.19"), "python", "tensorflow/2.19", ("tensorflow/2.19",)),
+        (("gcc", "python"), "", "cuda", ("gcc", "python", "cuda")),
+    ],
+)
+def test_a_module_takes_the_place_of_one_that_cannot_be_loaded_in_the_one_window_of_the_sites(
+    program: Program,
+    places: Places,
+    qtbot: QtBot,
+    listed: tuple[str, ...],
+    instead: str,
+    taken: str,
+    then: tuple[str, ...],
+) -> None:
+    store = site_store(places)
+    store.save("cave", msgspec.structs.replace(store.load("cave"), modules=listed), replace=True)
+    program.sites._modules = lambda *_: (taken,)
+    first = program.sites.show_sites("cave")
+    step = Step("Modules", "wrong", "Not there.", "Name another.", None, "", (list_modules("cave", instead),))
+    doctor = DoctorDialog(first, Appearance(), "The Cave", lambda *_: iter((step,)), program.sites._doctor_buttons)
+    doctor.open()
+    qtbot.waitUntil(lambda: len(doctor.steps) == 1 and not doctor.busy, timeout=10_000)
+    next(one for one in doctor.findChildren(Button) if one.accessibleName() == "Modules…").click()
+    qtbot.waitUntil(lambda: bool(program.window.findChildren(ModulesDialog)), timeout=10_000)
+    (dialog,) = program.window.findChildren(ModulesDialog)
+    qtbot.waitUntil(lambda: dialog.names.count() == 1, timeout=10_000)
+    dialog.names.setCurrentRow(0)
+    dialog.take.click()
+    (shown,) = (one for one in program.window.findChildren(SitesDialog) if one.isVisible())
+    assert shown is first
+    assert shown.draft().site.modules == then
+    shown.save.click()
+    assert store.load("cave").modules == then
+    shown.reject()
 
 
 def test_typing_before_a_site_has_answered_hides_neither_the_wait_nor_the_refusal(program: Program) -> None:

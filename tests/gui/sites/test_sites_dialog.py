@@ -313,6 +313,45 @@ def test_testing_keeps_the_site_first(dialog: SitesDialog, store: SiteStore, qtb
     assert store.load("cave").user == "theseus"
 
 
+def other(store: SiteStore, **fields: object) -> None:
+    """Another window, or a command, saves the site meanwhile."""
+    store.save("cave", msgspec.structs.replace(store.load("cave"), **fields), replace=True)
+
+
+def test_what_another_program_saved_meanwhile_is_not_written_back(dialog: SitesDialog, store: SiteStore) -> None:
+    dialog.choose("cave")
+    line(dialog, "user").setText("theseus")
+    other(store, modules=("python", "cuda/12.4"), venv="")
+    dialog.save.click()
+    site = store.load("cave")
+    assert (site.user, site.modules, site.venv) == ("theseus", ("python", "cuda/12.4"), "")
+    assert dialog.form.texts()["modules"] == "python, cuda/12.4"
+    assert not dialog.draft().changed
+
+
+def test_a_field_that_both_changed_is_said_before_it_is_written(dialog: SitesDialog, store: SiteStore) -> None:
+    dialog.choose("cave")
+    line(dialog, "user").setText("theseus")
+    other(store, user="minos", title="The old cave")
+    dialog.save.click()
+    assert store.load("cave").user == "minos"
+    assert "User" in dialog.message.whole()
+    dialog.save.click()
+    assert (store.load("cave").user, store.load("cave").title) == ("theseus", "The old cave")
+
+
+def test_a_file_that_can_no_longer_be_read_is_not_written_over(dialog: SitesDialog, store: SiteStore) -> None:
+    dialog.choose("cave")
+    line(dialog, "user").setText("theseus")
+    store.path("cave").write_text("host = 3\n")
+    dialog.save.click()
+    assert store.path("cave").read_text() == "host = 3\n"
+    assert dialog.message.whole()
+    store.path("cave").unlink()
+    dialog.save.click()
+    assert store.load("cave").user == "theseus", "one that was removed is written again"
+
+
 # --- Consent ----------------------------------------------------------------------------------------------------------
 
 

@@ -129,7 +129,7 @@ class SiteActions(QObject):
             window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
         self._other_remedies, window.messages.remedies = window.messages.remedies, self._remedies
         makers: dict[str, Maker] = {
-            remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site)),
+            remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site, one.value)),
             remedies.CHECK_NODE: lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)),
             remedies.CONSENT: lambda one: RemedyButton("Read and approve…", lambda: self.read_consent(one.site)),
             remedies.HOLD: lambda _one: RemedyButton("Hold a node…", self.ask_hold),
@@ -211,7 +211,10 @@ class SiteActions(QObject):
     # --- Looking after them -------------------------------------------------------------------------------------------
 
     def show_sites(self, chosen: str = "") -> SitesDialog:
-        """Shows all sites, to add, edit, test and share them."""
+        """Shows all sites, to add, edit, test and share them, in the one window for them."""
+        for there in (one for one in self._window.findChildren(SitesDialog) if one.isVisible()):
+            there.read_again(chosen)
+            return there
         known = self._store.names()
         hosts = [name for name in offered_hosts(user_config()) if name not in known]
         dialog = SitesDialog(self._window, self._window.appearance, self._store, hosts)
@@ -235,12 +238,12 @@ class SiteActions(QObject):
         """Show the shell commands of a site that lack consent, to be approved."""
         self._with_kept(name, lambda _site: self._window.messages.show_note("Approved. Start the run again."))
 
-    def show_modules(self, name: str) -> None:
-        """The modules of a site, to be named in it."""
+    def show_modules(self, name: str, instead: str = "") -> None:
+        """The modules of a site, to be named in it, ``instead`` of one that cannot be loaded."""
 
         def look(site: Site) -> None:
             dialog = ModulesDialog(self._front(), self._window.appearance, title_of(name, site))
-            dialog.chosen.connect(lambda module: self._add_module(name, module))
+            dialog.chosen.connect(lambda module: self._add_module(name, module, instead))
             work = lambda: self._modules(name, site, self._places, self._prompter)  # noqa: E731
             call_elsewhere(dialog, f"modules {name}", work, dialog.show_names, dialog.show_problems)
             dialog.open()
@@ -256,11 +259,14 @@ class SiteActions(QObject):
             return
         self._with_consent(name, site, lambda: act(site))
 
-    def _add_module(self, name: str, module: str) -> None:
-        """Open the site with one more module, to be looked at and saved."""
+    def _add_module(self, name: str, module: str, instead: str) -> None:
+        """Open the site with one more module, to be looked at and saved. It takes the place of ``instead`` and of
+        another version of it, since only one can be loaded."""
         dialog = self.show_sites(name)
-        modules = dialog.form.texts()["modules"].strip()
-        dialog.form.row("modules").editor.set_value(", ".join(filter(None, (modules, module))))
+        old = (instead, module, module.rpartition("/")[0])
+        listed = [*dialog.draft().site.modules, module]
+        kept = dict.fromkeys(module if one in old or one.rpartition("/")[0] == old[2] != "" else one for one in listed)
+        dialog.form.row("modules").editor.set_value(", ".join(kept))
         dialog.form.focus("modules")
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:

@@ -48,6 +48,16 @@ class Draft:
         """Whether a person chose its short name; else it follows the host that a person typed."""
         self.first_host = site.host
         self.problems: tuple[Problem, ...] = ()
+        self.clashes: list[str] = []
+        """The fields that a person edited here and that were changed in the file meanwhile; nobody has said so yet."""
+
+    def take(self, now: Site) -> None:
+        """Takes over what the file says now, but for the fields that a person edited."""
+        before, there = texts_of(self.kept or now), texts_of(now)
+        mine = {name: text for name, text in self.texts.items() if text != before[name]}
+        self.clashes += [name for name, text in mine.items() if there[name] not in (before[name], text)]
+        self.kept, self.texts = now, there | mine
+        self.site, self.problems = site_of(self.texts) if mine else (now, ())
 
     @property
     def changed(self) -> bool:
@@ -162,9 +172,12 @@ class SitesDialog(Dialog):
     # --- The list -----------------------------------------------------------------------------------------------------
 
     def _fill(self, chosen: str) -> None:
-        """Lists all saved sites and those that are being made; what was typed stays."""
+        """Lists all sites, as their files say now, and those that are being made; what was typed stays."""
         for one in self._store.all():
-            if one.name not in self._drafts:
+            known = self._drafts.get(one.name)
+            if known is not None and known.kept is not None and one.site not in (None, known.kept):
+                known.take(one.site)
+            if known is None:
                 site = one.site or Site()
                 draft = Draft(one.name, site, site if one.site is not None else None, self._is_own(one.name))
                 draft.problems = one.problems
@@ -195,6 +208,10 @@ class SitesDialog(Dialog):
     def _is_torn(draft: Draft) -> bool:
         """Whether its file cannot be read, and nobody has typed anything in its place."""
         return draft.kept is None and bool(draft.problems) and not draft.edited
+
+    def read_again(self, chosen: str = "") -> None:
+        """Reads the files again, and shows this site; without a name the one that is shown."""
+        self._fill(chosen or self._name)
 
     def names(self) -> list[str]:
         """The sites in the list."""
@@ -334,6 +351,15 @@ class SitesDialog(Dialog):
             return True
         name = draft.name if draft.kept is not None else self.name.text().strip()
         try:
+            if draft.kept is not None and self._store.path(name).exists():
+                self._store.load(name)  # one that cannot be read any more is not written over
+            self.read_again(draft.name)
+            if draft.clashes:
+                self.form.focus(draft.clashes[0])
+                titles = ", ".join(self.form.row(clash).spec.label for clash in draft.clashes)
+                draft.clashes = []
+                self.message.set_text(f"Not saved: its file has another {titles} now. Save again to write yours.")
+                return False
             self._store.save(name, draft.site, replace=draft.kept is not None)
         except ProblemError as error:
             self.form.show_problems(error.problems)
