@@ -280,7 +280,9 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     ``which`` picks the value that counts: the last, the best of the run, or the one at ``step``. ``data`` is the data
     set for which the value was chosen: runs on another one are not judged by it. Empty: it holds for every data set.
     ``requires`` are the settings with which the value must be reached: without them a smaller problem, or a part that
-    is switched off, would do (``clew_shared.goal_settings``).
+    is switched off, would do (``clew_shared.goal_settings``). ``question`` is one of the guide's, in its words, that
+    must have an answer as well: for values that a run reaches without any thought. ``quiet``: the value is made of
+    times, so a run beside which other programs used much of the processor reaches nothing.
     """
 
     id: str
@@ -294,6 +296,8 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     data: str = ""
     requires: tuple[Requirement, ...] = ()
+    question: str = ""
+    quiet: bool = False
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,10 +1,11 @@
-"""Checks whether a run had the settings that a goal asks for, and puts them into words.
+"""Checks whether a run had the settings that a goal asks for, and puts into words what a goal asks for.
 
 No NumPy here: the agent checks the cards of other people's files with it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -17,6 +18,8 @@ from clew_shared.run_settings import inside, label_of, settings_of
 from clew_shared.spec import SINGLE, SPREAD, RunSpec
 
 _FIELDS = (*SPREAD, "precision")
+_HEADING = re.compile(r"#{1,6} +questions?\s*", re.IGNORECASE)
+_ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +(.*)")
 
 
 def is_for(goal: Goal, data: str) -> bool:
@@ -83,14 +86,16 @@ def _among(value: Value, values: Sequence[Value]) -> bool:
 
 
 def requires_words(goal: Goal, card: ExerciseCard | None) -> str:
-    """The settings that a goal asks for: "with code 2; hidden units at least 512"; empty for none."""
-    if not goal.requires:
-        return ""
-    return "with " + "; ".join(f"{_label(one.name, card)} {_allowed(one, card)}" for one in goal.requires)
+    """What a goal asks for besides its value: "with code 2; hidden units at least 512; an answer to “Why?”"; empty for
+    nothing."""
+    asked = [f"{_label(one.name, card)} {_allowed(one, card)}" for one in goal.requires]
+    asked += [f"an answer to “{goal.question}”"] if goal.question else []
+    asked += ["no other programs on the processor"] if goal.quiet else []
+    return f"with {'; '.join(asked)}" if asked else ""
 
 
 def goal_detail(goal: Goal, card: ExerciseCard | None) -> str:
-    """Returns the text that a guide shows below a goal: its detail, and the settings that it asks for."""
+    """Returns the text that a guide shows below a goal: its detail, and what it asks for."""
     words = requires_words(goal, card)
     return " ".join(filter(None, (goal.detail, f"Counts only {words}." if words else "")))
 
@@ -131,6 +136,28 @@ def _spec(name: str, card: ExerciseCard | None) -> ParamSpec | None:
         return None
     known = (*card.params, *(param for one in card.strategies for param in one.params))
     return next((param for param in known if param.name == name), None)
+
+
+def questions(guide: str) -> tuple[str, ...]:
+    """The items of the lists under the headings *Questions* of a guide in Markdown."""
+    found: list[str] = []
+    inside = open_item = False
+    for line in guide.replace("\r\n", "\n").split("\n"):
+        if line.startswith("#"):
+            inside, open_item = _HEADING.fullmatch(line) is not None, False
+        elif inside and (item := _ITEM.fullmatch(line)):
+            found.append(item[1].strip())
+            open_item = True
+        elif open_item and line.startswith(" ") and line.strip():
+            found[-1] += f" {line.strip()}"
+        else:
+            open_item = False
+    return tuple(found)
+
+
+def has_answer(goal: Goal, answers: Mapping[str, str]) -> bool:
+    """Whether the question that a goal asks for has an answer, or it asks for none."""
+    return not goal.question or bool(answers.get(goal.question, "").strip())
 
 
 def unknown_settings(card: ExerciseCard) -> Iterator[tuple[Goal, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,18 +11,19 @@ import numpy as np
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.catalogue import known_sets
-from clew_shared.goal_settings import asked_settings, is_for, requires_words, unmet
+from clew_shared.goal_settings import asked_settings, has_answer, is_for, requires_words, unmet
 from clew_shared.journal.history import Column, History
 from clew_shared.params import STEPS, Value
 from clew_shared.reading import spec_of
 from clew_shared.spec import RunSpec, from_toml
+from clew_shared.study.machine import others_words
 from clew_shared.study.rate_range import is_rate_test
 
 
 class GoalResult(NamedTuple):
     """The verdict, the value that counted (None: there is none yet) and a sentence with both; ``beyond``: not reached,
-    because the value is better than the tolerance allows; ``unmet``: the value suffices, but the run was set otherwise
-    than the goal asks, and how."""
+    because the value is better than the tolerance allows; ``unmet``: the value suffices, but something else that the
+    goal asks for is missing, and what."""
 
     reached: bool
     value: float | None
@@ -41,13 +43,18 @@ _LOSS = "loss"
 
 
 def check_goal(
-    goal: Goal, history: History, card: ExerciseCard | None = None, spec: RunSpec | None = None
+    goal: Goal,
+    history: History,
+    card: ExerciseCard | None = None,
+    spec: RunSpec | None = None,
+    answers: Mapping[str, str] | None = None,
 ) -> GoalResult:
     """Judge ``goal`` on what ``history`` holds now; a running run may still reach it, or lose it again.
 
     ``card`` is the exercise's: its words, and the values of what a spec leaves out. ``spec`` is how the run was set,
-    where its journal does not hold that. On another data set than the goal's nothing is judged, and a value that was
-    reached with other settings than the goal asks for does not count. What a run measured after its loss became NaN or
+    where its journal does not hold that. ``answers`` are those to the guide's questions; None where nobody knows them,
+    and then the goal is judged by the rest. On another data set than the goal's nothing is judged, and a value does not
+    count where anything else is missing that the goal asks for. What a run measured after its loss became NaN or
     infinite for good reaches no goal, whatever the value. Nor does a replay, nor a learning-rate range test.
     """
     data = data_asked(spec or spec_of(history), card)
@@ -66,7 +73,7 @@ def check_goal(
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
     unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
     suffices = _reaches(goal, value) and not late and not unjudged
-    other = unmet(goal, _settings(history, card, spec), card, _changes(history, card)) if suffices else ""
+    other = _missing(goal, history, card, spec, answers) if suffices else ""
     reached = suffices and not other
     verdict = "reached" if reached else f"not reached, because {other}" if other else "not reached"
     beyond = not suffices and goal.op == "near" and metric is not None and _beats(goal, value, metric.better)
@@ -79,6 +86,15 @@ def check_goal(
     label += ", best value" if goal.which == "best" else ""
     text = f"{label}: {_number(value, percent)}; the goal is {wanted}: {verdict}"
     return GoalResult(reached, value, text, beyond, other)
+
+
+def _missing(
+    goal: Goal, history: History, card: ExerciseCard | None, spec: RunSpec | None, answers: Mapping[str, str] | None
+) -> str:
+    """Says in a few words what else the goal asks for and is not there; empty where nothing is missing."""
+    found = unmet(goal, _settings(history, card, spec), card, _changes(history, card))
+    found = found or (others_words(history) if goal.quiet else "")
+    return found or ("" if answers is None or has_answer(goal, answers) else "the question has no answer yet")
 
 
 def data_asked(spec: RunSpec | None, card: ExerciseCard | None) -> str:

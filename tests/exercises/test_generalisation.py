@@ -8,7 +8,7 @@ import tensorflow as tf
 from sklearn.model_selection import KFold
 
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises.generalisation import EXERCISE, GeneralisationSettings, few_images, fold
+from clew_agent.exercises.generalisation import EXERCISE, GeneralisationSettings, few_images, fold, voted
 from clew_agent.training.exercise import Batch, Model, Samples, Setup
 from clew_shared.base.problem import ProblemError
 from clew_shared.params import Value, build
@@ -116,3 +116,78 @@ def test_wrong_labels_are_learned_by_heart_unless_something_is_done_about_it(sma
     assert error["nothing"]["train_error"] < 0.05
     assert error["remedies"]["train_error"] > 0.1
     assert error["remedies"]["test_error"] < error["nothing"]["test_error"] - 0.05
+
+
+# --- Several networks -------------------------------------------------------------------------------------------------
+
+SMALL: dict[str, Value] = {"units": 8, "images": 100, "steps": 30, "dropout": 0.2, "augmentation": True}
+
+
+def test_each_of_several_networks_learns_as_it_would_alone(small_digits: DataSet) -> None:
+    """The first to the bit; the others have the images, labels and weights of the next seeds, but this run's order."""
+    alone = make_engine(EXERCISE, SMALL, small_digits)
+    three = make_engine(EXERCISE, SMALL | {"networks": 3}, small_digits)
+    losses = train(alone)["loss"], train(three)["loss"]
+    assert {name: value.tobytes() for name, value in alone.variables.items()}.items() <= {
+        name: value.tobytes() for name, value in three.variables.items()
+    }.items()
+    assert (losses[1][:3] != losses[0][:3]).all(), "the mean over three"
+    assert losses[1][0] < 2 * losses[0][0], "not the sum"
+    error = three.evaluate()["train_error"]
+    weights = three.variables
+    own = [drawn(small_digits, seed, **SMALL)[0] for seed in (1, 2, 3)]
+    wrong = [np.mean(answers(weights, k, one.x) != one.y) for k, one in enumerate(own)]
+    assert error == pytest.approx(np.mean(wrong))
+    assert make_engine(EXERCISE, SMALL | {"networks": 3, "folds": 5}, small_digits).variables.keys() == (
+        alone.variables.keys()
+    ), "the networks would validate with what others train with"
+
+
+def answers(variables: dict[str, np.ndarray], number: int, x: np.ndarray) -> np.ndarray:
+    """What the network with this number (from 0) says, by NumPy."""
+    own = f"network{number + 1}_" if number else ""
+    layers = [
+        [name for name in variables if name.endswith(f"/{own}layer{k}{end}")]
+        for k in (1, 2, 3)
+        for end in ("", "_offset")
+    ]
+    values = [variables[name] for (name,) in layers]
+    for w, b in zip(values[:-2:2], values[1:-2:2], strict=True):
+        x = np.maximum(x @ w + b, 0)
+    found: np.ndarray = (x @ values[-2] + values[-1]).argmax(1)
+    return found
+
+
+def test_the_vote_and_the_disagreement_are_those_of_the_answers(small_digits: DataSet) -> None:
+    engine = make_engine(EXERCISE, SMALL | {"networks": 3}, small_digits)
+    train(engine)
+    found, validation = engine.evaluate(), small_digits.validation
+    given = np.stack([answers(engine.variables, k, validation.x) for k in range(3)])
+    counts = np.stack([np.bincount(column, minlength=10) for column in given.T])
+    clear = counts.max(1) > 1  # where all three differ, their probabilities decide
+    vote = counts.argmax(1)
+    wrong = (vote != validation.y)[clear].sum()
+    assert wrong <= round(found["validation_vote"] * len(vote)) <= wrong + (~clear).sum()
+    unlike = (given != vote).mean(0)
+    least = (unlike[clear].sum() + 2 / 3 * (~clear).sum()) / len(vote)
+    assert found["validation_disagreement"] == pytest.approx(least)
+    assert found["validation_error"] == pytest.approx((given != validation.y).mean())
+    bars = engine.model.pictures["votes"]().numpy()
+    error, wrong_vote = found["validation_error"], found["validation_vote"]
+    assert bars == pytest.approx([error, wrong_vote, error - wrong_vote, least], rel=1e-5)
+
+
+def test_one_network_agrees_with_itself(small_digits: DataSet) -> None:
+    engine = make_engine(EXERCISE, SMALL, small_digits)
+    found = engine.evaluate()
+    assert (found["validation_vote"], found["validation_disagreement"]) == (found["validation_error"], 0)
+    assert "votes" not in engine.model.pictures
+
+
+def test_most_answers_win_and_of_as_many_the_more_probable() -> None:
+    scores = [
+        tf.constant(rows, tf.float32)
+        for rows in ([[9, 0, 0], [5, 0, 0]], [[0, 1, 0], [0, 2, 0]], [[0, 1, 0], [0, 0, 9]])
+    ]
+    assert voted(scores).numpy().tolist() == [1, 2]
+    assert voted(scores[:1]).numpy().tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""Numbers of weights in the guides are those of the models that are trained."""
+"""Numbers in the guides are those of the models that are trained."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ import pytest
 
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet, Split
+from clew_agent.exercises import softmax
+from clew_agent.exercises.devices import minibatch
 from clew_agent.training.exercise import Model, Setup
 from clew_shared.catalogue import load_builtin
 from clew_shared.params import Value, build
+from tests.exercises.training import make_engine, train
 
 CARDS = {card.id: card for card in load_builtin().exercises}
 SAID = re.compile(r"(\d[\d,]*(?:\.\d+)?)( million)?(?= weights)")
 NETWORKS = ("alexnet", "alexnet-it4i", "resnet50")
 CELLS = ("simple", "gru", "lstm")
+
+
+def flat(exercise: str) -> str:
+    """The guide without line breaks."""
+    return " ".join(CARDS[exercise].guide.replace("\n> ", " ").split())
 
 
 @cache
@@ -114,3 +122,28 @@ def test_the_course_variant_of_alexnet_has_the_slides_filters_and_does_not_pad()
     filters = [variables[f"conv{number}"].shape[-1] for number in range(1, 6)]
     assert filters == [64, 192, 384, 256, 256]
     assert variables["dense1"].shape[0] == 256, "without padding one place is left of 224 × 224 pixels"
+
+
+def test_as_many_updates_are_made_with_each_batch_size_as_the_guide_says() -> None:
+    updates = {size: minibatch.network_settings(minibatch.MinibatchSettings(), size).steps for size in (1, 2048)}
+    said = re.search(r"are ([\d,]+) updates with a batch of 1, and (\d+) with a batch of 2,048", flat("minibatch"))
+    assert said is not None
+    assert [int(one.replace(",", "")) for one in said.groups()] == list(updates.values())
+
+
+@pytest.mark.parametrize("exercise", CARDS)
+def test_a_hint_says_with_which_seeds_or_on_which_machine_its_shares_were_measured(exercise: str) -> None:
+    source = re.compile(r"\bseeds? \d|whatever the seed|\bthree runs\b|\bcores\b|slides'")
+    hints = flat(exercise).split("**Hint: ")[1:]
+    assert [hint for hint in hints if re.search(r"\d %", hint) and not source.search(hint)] == []
+
+
+@pytest.mark.needs("real-mnist")
+def test_the_longer_run_ends_where_the_guide_says(real_mnist: DataSet) -> None:
+    (long,) = (one for one in CARDS["softmax"].presets if one.name == "long")
+    engine = make_engine(softmax.EXERCISE, dict(long.values), real_mnist)
+    train(engine)
+    said = re.search(r"with its falling rate, at ([\d.]+) to ([\d.]+) %", flat("softmax"))
+    assert said is not None
+    least, most = map(float, said.groups())
+    assert least - 0.02 <= 100 * engine.evaluate()["test_accuracy"] <= most + 0.02

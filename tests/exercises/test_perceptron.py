@@ -57,6 +57,22 @@ def test_the_classes_lie_as_they_are_called() -> None:
     np.testing.assert_allclose(np.cos(angle), np.where(y == 1, -1, 1), atol=1e-5)
 
 
+def test_the_best_line_for_xor_is_right_where_the_hint_says() -> None:
+    """All lines in small steps: which shares of the four quarters are on the right side of the best one?"""
+    train_set = make_sets(build(PerceptronSettings, {"points": 5000}), 1)["train"]
+    x, y = train_set.x.astype(np.float64), train_set.y
+    angles = np.linspace(0, 2 * np.pi, 90, endpoint=False)
+    along = x @ np.stack([np.cos(angles), np.sin(angles)])
+    right = (along[:, :, None] > np.linspace(0, 1, 50)) == (y == 1)[:, None, None]
+    best = right.reshape(len(x), -1)[:, right.mean(0).argmax()]
+    quarter = 2 * (x[:, 0] > 0) + (x[:, 1] > 0)
+    shares = sorted(float(best[quarter == one].mean()) for one in range(4))
+    assert shares[0] < 0.1
+    assert 0.7 < shares[1] < 0.9, "about four fifths of the corner"
+    assert shares[2] > 0.9, "nearly all of two quarters"
+    assert float(best.mean()) == pytest.approx(2 / 3, abs=0.03)
+
+
 def test_ones_own_points_train_and_test_the_network_and_are_of_both_classes() -> None:
     sets = make_sets(build(PerceptronSettings, {"shape": "own", "own": "0.5,-1,1  0,0.25,0"}), 1)
     for name in ("train", "validation", "test"):

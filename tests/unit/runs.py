@@ -65,12 +65,14 @@ def trace(step: int = 0) -> Trace:
     )
 
 
-def begin_run(path: Path, strategy: str = "single", options: dict[str, Value] | None = None) -> RunFolder:
+def begin_run(
+    path: Path, strategy: str = "single", options: dict[str, Value] | None = None, exercise: str = "softmax"
+) -> RunFolder:
     """A run folder with its spec, before the first attempt."""
     folder = RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
     params: dict[str, Value] = {"learning_rate": 0.5}
-    spec = RunSpec(exercise="softmax", run=RUN, params=params, strategy=strategy, options=options or {})
+    spec = RunSpec(exercise=exercise, run=RUN, params=params, strategy=strategy, options=options or {})
     folder.spec.write_text(to_toml(spec), newline="\n")
     return folder
 

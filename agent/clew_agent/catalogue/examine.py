@@ -28,7 +28,7 @@ from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.goal_settings import unknown_settings
+from clew_shared.goal_settings import questions, unknown_settings
 
 if TYPE_CHECKING:
     from clew_agent.training.exercise import Exercise
@@ -69,10 +69,18 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
 
 
 def _check_goals(card: ExerciseCard, file: ExerciseFile) -> None:
-    """Raise ``ProblemError`` for a goal that no run could reach: it asks for a setting that no run has."""
+    """Raise ``ProblemError`` for a goal that no run could reach: it asks for a setting that no run has, or an answer to
+    a question that the guide does not ask."""
     for goal, name in unknown_settings(card):
         text = f"The goal {goal.text!r} of {card.id} asks for the setting {name!r}, which the exercise does not have."
         raise problem("exercise.goal", text, "Name one of its hyperparameters in requires.", file.shown)
+    for goal in card.goals:
+        if goal.question and goal.question not in questions(card.guide):
+            text = (
+                f"The goal {goal.text!r} of {card.id} asks for an answer to {goal.question!r}, which the guide does not"
+            )
+            hint = "Write the question in the guide, in the same words, as a list item under the heading Questions."
+            raise problem("exercise.goal", f"{text} ask.", hint, file.shown)
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

@@ -15,7 +15,11 @@ from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate,
 from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec, Requirement
 from clew_shared.params import Knob
 
-GUIDE = """\
+ASKED = (
+    "The two convolutions have 52,000 weights, the dense layer 3.2 million. What do the convolutions"
+    " take for granted about images, so that they need so few?"
+)
+GUIDE = f"""\
 ## Teach the network where to look, and reach 99 %
 
 A single layer weighs each pixel alone. A convolution slides a small window over the image and finds the same stroke
@@ -28,8 +32,8 @@ reach 95.97 % after 1000 steps.
 2. Change the learning rate by factors of three, up and down. How far do 1000 steps get you?
 3. Arrange the batches: shuffle them, balance the classes, change their size. Keep an eye on the images seen, not the
    steps.
-4. Reach 99 %: more steps, a rate that falls towards the end, and if you like augmentation, batch normalisation or
-   weight decay.
+4. Reach 99 % within 2,000 steps: a rate that falls towards the end, and if you like augmentation, batch normalisation
+   or weight decay. Choose by the validation accuracy; the test accuracy is for the last look.
 
 ## What to watch
 
@@ -42,12 +46,11 @@ Which are left at 99 %?
 ## Questions
 
 - With dropout, the training accuracy is often below the test accuracy. Why?
-- The two convolutions have 52,000 weights, the dense layer 3.2 million. What do the convolutions take for granted about
-  images, so that they need so few?
+- {ASKED}
 
 > **Hint: the slides' rate is careful**
 > After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same
-> 1000 steps reach more than 98 %.
+> 1000 steps reach 98.1 and 98.3 % (seeds 1 and 2).
 
 > **Hint: why the rate should fall**
 > With a constant rate the weights keep jumping about the best place, by a distance that grows with the rate. A
@@ -152,18 +155,18 @@ class Cnn(Exercise[CnnSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.99,
-            which="best",
-            detail="With values of your own, as few steps as you can.",
+            detail="At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
             data="mnist",
+            requires=(Requirement("steps", most=2000),),
+            question=ASKED,
         ),
         Goal(
             id="digits",
-            text="95 % on the small digits",
+            text="96 % on the small digits",
             metric="test_accuracy",
             op=">=",
-            value=0.95,
-            which="best",
-            detail="The slides' values reach 92.67 %.",
+            value=0.96,
+            detail="The slides' values reach 91.7 to 93.0 %.",
             data="digits",
         ),
         Goal(
@@ -172,9 +175,9 @@ class Cnn(Exercise[CnnSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.9,
-            which="best",
-            detail="The slides' values reach 84.67 %.",
+            detail="With seed 1 the slides' values reach 84.67 %.",
             data="fashion-mnist",
+            question=ASKED,
         ),
         Goal(
             id="cifar10",
@@ -182,9 +185,9 @@ class Cnn(Exercise[CnnSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.6,
-            which="best",
             detail="Colour photographs: a larger rate, and a few passes over the images.",
             data="cifar10",
+            question=ASKED,
         ),
     )
     races = (
@@ -192,8 +195,8 @@ class Cnn(Exercise[CnnSettings]):
             id="optimizers",
             title="Optimizer race",
             steps=200,
-            metric="test_accuracy",
-            help="Which optimizer recognises the most test images after 200 batches?",
+            metric="validation_accuracy",
+            help="Which optimizer recognises the most validation images after 200 batches?",
             lanes=(
                 Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.05}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),

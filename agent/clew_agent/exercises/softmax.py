@@ -12,7 +12,8 @@ from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
 from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec, Requirement
 
-GUIDE = """\
+ASKED = "The loss falls in nearly every pass over the images. Why does the accuracy not always rise with it?"
+GUIDE = f"""\
 ## Train a single layer and beat 90.79 %
 
 Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer. You
@@ -22,8 +23,9 @@ train that matrix, first with the values on the slides, then with your own.
 
 1. Press **Run** with the slides' values: gradient descent, rate 0.5, batches of 100 in file order, 500 steps.
 2. Change the optimizer to Adam, keep the rate, and run again. Why does it get worse?
-3. Find a rate for Adam that beats 90.79 % within 500 steps.
-4. Take more steps, other batch sizes and a shuffled order. How far does a single layer go?
+3. Beat 90.79 % by a point, within 500 steps of 100 images. Choose optimizer, rate, schedule and order by the validation
+   accuracy, and only then look at the test accuracy: values chosen by the test images look better than they are.
+4. Take more steps, and other batch sizes. How far does a single layer go?
 
 ## What to watch
 
@@ -35,7 +37,7 @@ gets wrong, and which digits does it confuse?
 
 ## Questions
 
-- The loss falls in nearly every pass over the images. Why does the accuracy not always rise with it?
+- {ASKED}
 - In the pictures of the weights, the middle of the 0 is dark. What does the layer do with ink there, and why?
 
 > **Hint: choose a rate**
@@ -48,8 +50,8 @@ gets wrong, and which digits does it confuse?
 
 > **Hint: where it ends**
 > Ten thousand steps with the slides' other values end at 91.86 % of the test images, and the preset *Longer, shuffled*,
-> with its falling rate, at 92.60 %. A single layer weighs each pixel alone and cannot know that a stroke may
-> shift. That is what the next exercise is for.
+> with its falling rate, at 92.51 to 92.56 % (seeds 1 to 3). A single layer weighs each pixel alone and cannot know that
+> a stroke may shift. That is what the next exercise is for.
 
 > **Hint: other images**
 > Fashion-MNIST has as many small grey images, of clothes. There the slides' values end at 80.88 %, and 3000 shuffled
@@ -65,6 +67,9 @@ SLIDES = (
     Requirement("order", ("file",)),
     Requirement("steps", (500,)),
 )
+
+
+BUDGET = (Requirement("steps", most=500), Requirement("batch_size", most=100))
 
 
 class SoftmaxSettings(BatchSettings, frozen=True, kw_only=True):
@@ -131,13 +136,13 @@ class Softmax(Exercise[SoftmaxSettings]):
         ),
         Goal(
             id="better",
-            text="Better than 90.79 %",
+            text="A point better than 90.79 %",
             metric="test_accuracy",
             op=">=",
-            value=0.9082,
-            which="best",
-            detail="With values of your own.",
+            value=0.9179,
+            detail="At the end of a run that sees no more images than the slides'. Choose by the validation accuracy.",
             data="mnist",
+            requires=BUDGET,
         ),
         Goal(
             id="digits",
@@ -145,9 +150,9 @@ class Softmax(Exercise[SoftmaxSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.9,
-            which="best",
             detail="The slides' values reach 88.33 %.",
             data="digits",
+            requires=BUDGET,
         ),
         Goal(
             id="fashion",
@@ -155,9 +160,9 @@ class Softmax(Exercise[SoftmaxSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.83,
-            which="best",
             detail="The slides' values reach 80.88 %.",
             data="fashion-mnist",
+            question=ASKED,
         ),
         Goal(
             id="cifar10",
@@ -165,9 +170,9 @@ class Softmax(Exercise[SoftmaxSettings]):
             metric="test_accuracy",
             op=">=",
             value=0.35,
-            which="best",
             detail="A single layer reads little more of colour photographs. Try a smaller rate.",
             data="cifar10",
+            question=ASKED,
         ),
     )
     races = (
@@ -175,8 +180,8 @@ class Softmax(Exercise[SoftmaxSettings]):
             id="optimizers",
             title="Optimizer race",
             steps=500,
-            metric="test_accuracy",
-            help="Which optimizer recognises the most test images after one pass over the training images?",
+            metric="validation_accuracy",
+            help="Which optimizer recognises the most validation images after one pass over the training images?",
             lanes=(
                 Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.5}),
                 Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.05}),

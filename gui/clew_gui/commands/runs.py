@@ -30,10 +30,12 @@ from clew_gui.commands.output.result import (
 )
 from clew_gui.jobs.job import use_words
 from clew_gui.plotting.cluster import setup_of
+from clew_gui.reports.answers import kept_answers
 from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import RunSummary, Summaries, results_of
 from clew_shared.base.number_words import quantity
+from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import on_servers
@@ -69,7 +71,9 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     chosen = filtered(kept, options.filter, known, jobs, Summaries(context.places, known.exercises))
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
-        context.say_json([{"number": run.number} | _as_json(run.folder, known, jobs, run.note) for run in shown])
+        context.say_json(
+            [{"number": run.number} | _as_json(run.folder, known, jobs, run.note, context.places) for run in shown]
+        )
         return OK
     console = context.console()
     console.print(runs_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
@@ -263,7 +267,7 @@ def show(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     folder, jobs = find_run(context.places, options.run), KeptJobs(context.places)
     if options.json:
-        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder)))
+        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder), context.places))
     else:
         _show(context, folder, read_run(folder), jobs)
     return OK
@@ -296,7 +300,7 @@ def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJob
         *update_lines(history, card, folder),
         *trace_lines(history),
         *asked_lines(history, folder),
-        *goal_lines(history, card, folder),
+        *goal_lines(history, card, folder, context.places),
         "",
         *_note_lines(context, folder),
         *_spec_lines(folder, card),
@@ -339,7 +343,7 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> dict[str, object]:
+def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote, places: Places) -> dict[str, object]:
     """``summary`` with the spec's settings, the goals, and what a person wrote."""
     try:
         history = read_run(folder)
@@ -357,7 +361,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote) -> d
         found["problems"] = error.problems
     data = data_asked(spec, card)
     judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
-    found["goals"] = {goal.id: check_goal(goal, history, card, spec).reached for goal in judged}
+    answers = kept_answers(places, card.id) if card else {}
+    found["goals"] = {goal.id: check_goal(goal, history, card, spec, answers).reached for goal in judged}
     if spec is not None:
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}

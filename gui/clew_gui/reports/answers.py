@@ -13,13 +13,12 @@ import tomli_w
 from clew_shared.base.foreign import from_toml, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.goal_settings import questions
 
 MAX_ANSWER = 20_000
 """Characters of one answer, about six pages."""
 _MAX_BYTES = 4 << 20
-_HEADING = re.compile(r"#{1,6} +questions?\s*", re.IGNORECASE)
-_ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +(.*)")
 
 
 class GuideAnswer(msgspec.Struct, frozen=True):
@@ -31,23 +30,6 @@ class GuideAnswer(msgspec.Struct, frozen=True):
 
 class _AnswersFile(msgspec.Struct):
     answers: tuple[GuideAnswer, ...] = ()
-
-
-def questions(guide: str) -> tuple[str, ...]:
-    """The items of the lists under the headings *Questions* of a guide in Markdown."""
-    found: list[str] = []
-    inside = open_item = False
-    for line in guide.replace("\r\n", "\n").split("\n"):
-        if line.startswith("#"):
-            inside, open_item = _HEADING.fullmatch(line) is not None, False
-        elif inside and (item := _ITEM.fullmatch(line)):
-            found.append(item[1].strip())
-            open_item = True
-        elif open_item and line.startswith(" ") and line.strip():
-            found[-1] += f" {line.strip()}"
-        else:
-            open_item = False
-    return tuple(found)
 
 
 def answers_path(places: Places, exercise: str) -> Path:
@@ -66,6 +48,14 @@ def read_answers(places: Places, exercise: str) -> dict[str, str]:
         text = f"The answers in {path} cannot be read: {error}."
         raise problem("answers.read", text, "Fix the file, or move it away to begin again.", str(path)) from None
     return {answer.question: answer.text for answer in found.answers}
+
+
+def kept_answers(places: Places, exercise: str) -> dict[str, str]:
+    """The answers so far, for everyone who can do without them: none if they cannot be read."""
+    try:
+        return read_answers(places, exercise)
+    except ProblemError:
+        return {}
 
 
 def keep_answer(places: Places, exercise: str, question: str, text: str) -> None:

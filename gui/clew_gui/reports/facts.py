@@ -193,7 +193,7 @@ def make_facts(
         student=student,
         created=created,
         exercises=tuple(_exercise(cards[one], answers.get(one, {})) for one in ids),
-        goals=tuple(goal for one in ids for goal in _goals(cards[one], sources)),
+        goals=tuple(goal for one in ids for goal in _goals(cards[one], sources, answers.get(one, {}))),
         runs=tuple(
             _run(source, cards[source.spec.exercise], label) for source, label in zip(sources, named, strict=True)
         ),
@@ -233,10 +233,10 @@ def _exercise(card: ExerciseCard, known: Mapping[str, str]) -> ExerciseFact:
     return ExerciseFact(id=card.id, title=card.title, course=card.course, answers=answered(card.guide, known))
 
 
-def _goals(card: ExerciseCard, sources: Sequence[RunSource]) -> Iterator[GoalFact]:
+def _goals(card: ExerciseCard, sources: Sequence[RunSource], answers: Mapping[str, str]) -> Iterator[GoalFact]:
     mine = [source for source in sources if source.spec.exercise == card.id]
     for goal in goals_for(card, [one.spec for one in mine]):
-        results = [(check_goal(goal, one.history, card, one.spec), one) for one in mine]
+        results = [(check_goal(goal, one.history, card, one.spec, answers), one) for one in mine]
         result, source = max(results, key=lambda pair: (pair[0].reached, _nearness(goal, pair[0].value)))
         yield GoalFact(
             exercise=card.id,

@@ -180,19 +180,23 @@ def judge_repeated(
 ) -> tuple[ReportFacts, frozenset[tuple[str, str]]]:
     """The facts with goals that are judged on the values that came out here, by run; and those goals (exercise and
     id) that only values reach which were handed in, but not repeated."""
-    goals = [_judge(goal, cards[goal.exercise], list(repeated.values())) for goal in facts.goals]
-    unrepeated = {(goal.exercise, goal.id) for goal, here in zip(facts.goals, goals, strict=True) if here is None}
-    kept = tuple(here or goal for goal, here in zip(facts.goals, goals, strict=True))
+    answers = {one.id: {answer.question: answer.text for answer in one.answers} for one in facts.exercises}
+    here = list(repeated.values())
+    goals = [_judge(goal, cards[goal.exercise], here, answers.get(goal.exercise, {})) for goal in facts.goals]
+    unrepeated = {(goal.exercise, goal.id) for goal, found in zip(facts.goals, goals, strict=True) if found is None}
+    kept = tuple(found or goal for goal, found in zip(facts.goals, goals, strict=True))
     return msgspec.structs.replace(facts, goals=kept), frozenset(unrepeated)
 
 
-def _judge(claimed: GoalFact, card: ExerciseCard, repeated: Sequence[Repetition]) -> GoalFact | None:
+def _judge(
+    claimed: GoalFact, card: ExerciseCard, repeated: Sequence[Repetition], answers: Mapping[str, str]
+) -> GoalFact | None:
     """The goal as a repeated run reached it; None if only a run reaches it that was handed in. The last value of a run
     is not known before all of it was repeated."""
     goal = next(one for one in card.goals if one.id == claimed.id)
     for source, whole in repeated:
         if source.spec.exercise == card.id and (whole or goal.which in ("best", "at")):
-            result = check_goal(goal, source.history, card, source.spec)
+            result = check_goal(goal, source.history, card, source.spec, answers)
             if result.reached:
                 return msgspec.structs.replace(claimed, reached=True, value=result.value, sentence=result.text)
     return None if claimed.reached else claimed

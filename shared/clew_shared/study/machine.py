@@ -136,16 +136,31 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _shared_cores(every: Sequence[_Means]) -> Iterator[Finding]:
+    for words, full in _others(every):
+        if full:
+            text = f"{words} while it trained: its times say little. Train again when nothing else runs."
+            yield Finding("cores-shared", text[:1].upper() + text[1:])
+
+
+def others_words(history: History) -> str:
+    """Says how much of the processor other programs used beside a run, where ratios of its times are not its own;
+    empty where they used little, and where that is not known."""
+    every = [_Means(one, history.trained_since or history.fold.started) for one in history.pulse.processes.values()]
+    return next((words for words, _ in _others(every)), "")
+
+
+def _others(every: Sequence[_Means]) -> Iterator[tuple[str, bool]]:
+    """Yields for each node whose cores others used as well what they used, and whether none of these cores was idle."""
     for host in dict.fromkeys(one.process.host for one in every):
         here = [one for one in every if one.process.host == host]
         own, node, cores = [one.of("cpu") for one in here], here[0].of("node_cpu"), here[0].of("cores")
         if node is None or not cores or any(cpu is None for cpu in own):
             continue
         others = node - sum(cpu for cpu in own if cpu is not None)
-        if _FULL * cores <= node <= _OVERFULL * cores and others >= _OTHERS * cores:
+        if node <= _OVERFULL * cores and others >= _OTHERS * cores:
             where = f" of {host}" if len(every) > len(here) else ""
-            text = f"Other programs used {share(others / cores)} of the {cores:.0f} cores{where} while it trained: "
-            yield Finding("cores-shared", text + "its times say little. Train again when nothing else runs.")
+            words = f"other programs used {share(others / cores)} of the {cores:.0f} cores{where}"
+            yield words, node >= _FULL * cores
 
 
 _RULES: tuple[Callable[[Sequence[_Means]], Iterator[Finding]], ...] = (_input_wait, _devices, _throttled, _shared_cores)

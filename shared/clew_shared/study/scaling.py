@@ -438,6 +438,7 @@ class Conclusion(NamedTuple):
     shared: bool = False
 
 
+_HIDDEN = "The reduction is hidden behind the computing: gradients travel while others are computed."
 _NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 
 
@@ -462,10 +463,9 @@ def conclude(
         return Conclusion(text, "Measure at least two numbers of devices to see a speed-up.")
     measured = _measured(rows[0], last, gpus)
     shared = shared_cores(last.replicas, cores) if not gpus else ""
+    goes = _where_time_goes(last, gpus) if not overlaps(scaling) else _HIDDEN
     if shared:
-        goes = _where_time_goes(last, gpus) if not overlaps(scaling) else ""
         return Conclusion(shared, f"{measured} {goes}".rstrip(), shared=True)
-    goes = _where_time_goes(last, gpus) if not overlaps(scaling) else ""
     details = (
         _superlinear(last, rows[0], gpus),
         _limit(scaling, gpus),

@@ -17,11 +17,13 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.lab.guide_page import GoalRow
 from clew_gui.views.lab.question_box import AnswerEdit
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import REPORT_TAB
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
+from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.unit.reports.test_handin import CARDS, made_run
 
@@ -83,6 +85,31 @@ def test_an_answer_in_the_guide_is_kept_and_there_again(open_window: Opener, pla
     assert {box.toPlainText() for box in program.window.guide.findChildren(AnswerEdit)} == {""}
     program.controller.open_exercise("rnn")
     assert program.window.guide.findChildren(AnswerEdit)[0].toPlainText() == "Four times as many."
+
+
+def test_an_answer_in_the_guide_ticks_the_goal_that_asks_for_it(
+    open_window: Opener, places: Places, qtbot: QtBot
+) -> None:
+    session = fakes.FakeSession()
+    run = session.add("softmax")
+    run.begin(100)
+    run.train(100)
+    run.evaluate(0.95)
+    run.end()
+    guide = "## Questions\n\n- Why is it so?\n"
+    goals = (msgspec.structs.replace(fakes.GOAL, question="Why is it so?"),)
+    known = msgspec.structs.replace(fakes.catalogue(), exercises=(fakes.card(guide=guide, goals=goals),))
+    program = open_window(session, catalogue=known)
+    program.window.show_tab(0)
+    program.controller.panels.goals()
+
+    def row() -> str:
+        return str(program.window.guide.findChildren(GoalRow)[0].accessibleName())
+
+    why = "Run 1 does not count: the question has no answer yet."
+    assert row().endswith(f"{why} The goal counts only with an answer to “Why is it so?”.")
+    program.window.guide.findChildren(AnswerEdit)[0].setPlainText("It must be.")
+    qtbot.waitUntil(lambda: row() == "Goal: 90.79 %, reached. Reached in run 1.", timeout=10_000)
 
 
 def test_a_recording_is_offered_and_started_as_a_program_of_its_own(open_window: Opener, qtbot: QtBot) -> None:

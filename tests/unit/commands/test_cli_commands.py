@@ -24,6 +24,7 @@ from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, of_end
 from clew_gui.jobs.job_book import job_book
+from clew_gui.reports.answers import answers_path
 from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
 from clew_gui.session.run_record import run_record
 from clew_shared import __version__
@@ -31,7 +32,8 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
-from clew_shared.journal.events import Schema, State
+from clew_shared.goal_settings import questions
+from clew_shared.journal.events import Evaluation, Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import RunState
@@ -417,6 +419,28 @@ def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys:
     assert found["params"] == {"learning_rate": 0.5}
     assert found["goals"], "softmax has goals"
     assert not any(found["goals"].values())
+
+
+def test_show_ticks_a_goal_with_a_question_once_that_is_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a student finds out: which question it is stands in the goal's line."""
+    card = find_card(load_builtin().exercises, "autoencoder")
+    (goal,) = (one for one in card.goals if one.id == "pca")
+    folder = begin_run(tmp_path / "run", exercise="autoencoder")
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder, exercise="autoencoder"))
+        writer.append(Schema(id=1, metrics=card.metrics))
+        writer.append(Evaluation(step=5000, values={"test_gain": 1.7}))
+    path = str(folder.path)
+    assert f"[ ] {goal.text}" in (shown := said(capsys, "show", path))
+    assert f"an answer to “{goal.question}”: not reached, because the question has no answer yet" in shown
+    number = questions(card.guide).index(goal.question) + 1
+    said(capsys, "answer", "autoencoder", str(number), "Principal components.")
+    assert f"[x] {goal.text}" in said(capsys, "show", path)
+    assert json.loads(said(capsys, "show", path, "--json"))["goals"]["pca"]
+    answers_path(find_places(), "autoencoder").write_text("no TOML")
+    assert f"[ ] {goal.text}" in said(capsys, "show", path), "a run is shown whatever is wrong with the answers"
 
 
 def test_show_tells_what_parameter_servers_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

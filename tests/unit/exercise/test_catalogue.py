@@ -178,6 +178,8 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     goal = 'goals = (Goal(id="g", text="Low", metric="loss", op="<=", value=1, requires=(Requirement("cod"),)),)'
     names = "from clew_shared.cards import Goal, Requirement\n"
     (folder / "goal.py").write_text(names + GOOD.replace('title = "Mine"', f'title = "Mine"; {goal}'))
+    asked = goal.replace('requires=(Requirement("cod"),)', 'question="Why?"')
+    (folder / "question.py").write_text(names + GOOD.replace('title = "Mine"', f'title = "Mine"; {asked}'))
     (folder / "noisy.py").write_text('print(\'{"path": "a lie"}\')\n' + GOOD.replace('"mine"', '"noisy"'))
     cards = own_cards(make_catalogue(folder))
     assert cards["good.py"].problem is None
@@ -189,6 +191,8 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
     said = complaint(cards["goal.py"])
     assert "The goal 'Low' of mine asks for the setting 'cod', which the exercise does not have." in said
+    said = complaint(cards["question.py"])
+    assert "The goal 'Low' of mine asks for an answer to 'Why?', which the guide does not ask." in said
     assert "declares no exercise" in complaint(cards["empty.py"])
     assert cards["raises.py"].source == "x = 1\n\ny = x / 0\n"
 

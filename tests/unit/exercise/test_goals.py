@@ -16,6 +16,7 @@ from clew_shared.journal.events import Attempt, Evaluation, Live, Points, Schema
 from clew_shared.journal.history import History
 from clew_shared.params import Choice, ParamSpec
 from clew_shared.spec import RateRange, RunSpec, to_toml
+from tests.unit.runs import pulse
 
 
 def history_of(*values: float, percent: bool = True) -> History:
@@ -328,3 +329,56 @@ def test_a_setting_that_no_run_of_the_exercise_has_is_found() -> None:
 
     assert found("code", "workers", "strategy", "devices", "nodes", "precision") == []
     assert found("cod", "seed") == ["cod", "seed"]
+
+
+# --- An answer, and a quiet machine -----------------------------------------------------------------------------------
+
+WHY = "Why is it so?"
+
+
+@pytest.mark.parametrize(
+    ("value", "answers", "reached", "because"),
+    [
+        (0.95, {WHY: "Because it must."}, True, ""),
+        (0.95, {WHY: " \n"}, False, "the question has no answer yet"),
+        (0.95, {"Another question?": "Yes."}, False, "the question has no answer yet"),
+        (0.95, {}, False, "the question has no answer yet"),
+        (0.95, None, True, ""),  # nobody knows the answers
+        (0.85, {WHY: "Because it must."}, False, ""),
+    ],
+)
+def test_a_goal_with_a_question_wants_an_answer_beside_the_value(
+    value: float, answers: dict[str, str] | None, reached: bool, because: str
+) -> None:
+    found = check_goal(goal(">=", 0.9, question=WHY), history_of(value), CARD, answers=answers)
+    assert (found.reached, found.unmet) == (reached, because)
+    assert f"with an answer to “{WHY}”" in found.text
+
+
+def test_what_a_goal_asks_for_beside_settings_is_said_in_words() -> None:
+    asked = goal(">=", 0.9, requires=(Requirement("code", (2,)),), question=WHY, quiet=True)
+    words = f"with code 2; an answer to “{WHY}”; no other programs on the processor"
+    assert requires_words(asked, CARD) == words
+    assert goal_detail(asked, CARD) == f"Counts only {words}."
+
+
+@pytest.mark.parametrize(
+    ("cpu", "node", "reached"),
+    [
+        (1.9, 2.0, True),  # what the system does beside it
+        (0.9, 2.0, False),
+        (0.4, 1.4, False),  # it waits much, so half a core is idle; yet others shorten what they share
+        (0.9, 7.0, True),  # more cores than the run may use: who uses them is not known
+        (math.nan, 2.0, True),
+    ],
+)
+def test_a_ratio_of_times_counts_only_where_other_programs_left_the_processor_alone(
+    cpu: float, node: float, reached: bool
+) -> None:
+    history = history_of(0.95)
+    history.feed(1, pulse(100, "trainer", "node1", cpu=[cpu] * 40, node_cpu=[node] * 40, cores=[2.0] * 40))
+    found = check_goal(goal(">=", 0.9, quiet=True), history, CARD)
+    assert found.reached is reached
+    if not reached:
+        assert found.unmet == f"other programs used {100 * (node - cpu) / 2:.0f} % of the 2 cores"
+    assert check_goal(goal(">=", 0.9), history, CARD).reached, "an accuracy is the same beside other programs"

@@ -326,8 +326,12 @@ def test_where_a_reduction_is_hidden_behind_computing_no_shares_and_no_forecast_
     table = measure([one, two])
     assert overlaps(table)
     assert forecast_of(table) == ()
-    assert "reduction" not in conclude(table, gpus=True).detail
-    assert not overlaps(measure([one, two._replace(seconds=(0.79,))]))
+    for said in (conclude(table, gpus=True), conclude(table, cores=2)):
+        assert "The reduction is hidden behind the computing" in said.detail
+        assert "input" not in said.detail
+    slower = measure([one, two._replace(seconds=(0.79,))])
+    assert not overlaps(slower)
+    assert "hidden" not in conclude(slower, gpus=True).detail
 
 
 def test_a_forecast_that_a_measured_row_disagrees_with_is_not_shown() -> None:

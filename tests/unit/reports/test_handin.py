@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.reports.answers import keep_answer, questions, read_answers
+from clew_gui.reports.answers import keep_answer, read_answers
 from clew_gui.reports.check import HandinVerdict, check_handin
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
@@ -28,6 +28,7 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Evaluation, Log, Points, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
 from clew_shared.journal.lifecycle import RunState
@@ -194,7 +195,7 @@ def other_prediction(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts
 @pytest.mark.parametrize(
     ("edit", "code", "word"),
     [
-        (number_of_goal, "handin.report", "Better than 90.79 %"),
+        (number_of_goal, "handin.report", "A point better than 90.79 %"),
         (number_of_page, "handin.page", "98.79 %"),
         (point_of_figure, "handin.page", "<path"),
         (byte_of_journal, "handin.journal", "journal.0001"),
@@ -322,7 +323,9 @@ def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: 
     assert (rows[1].problems, rows[1].checked) == ((), "HANDED IN TWICE")
     assert rows[1].shared == (f"Run {RUN[:8]} was also handed in by =Anna.",)
     lines = table_csv(rows).splitlines()
-    assert lines[0].startswith("student,file,as_recorded,goals,answers,softmax: 90.79 %,softmax: Better than 90.79 %,")
+    assert lines[0].startswith(
+        "student,file,as_recorded,goals,answers,softmax: 90.79 %,softmax: A point better than 90.79 %,"
+    )
     assert lines[1].startswith("'=Anna,'=Anna.clew.zip,1,1 of 2,")
     assert "1,0," in lines[2]
     assert "was also handed in by =Anna" in lines[2]
@@ -363,6 +366,21 @@ def test_answers_belong_to_the_questions_of_the_guide(home: Path) -> None:
     assert read_answers(places, "rnn") == {"Why?": 'Two lines,\n"quoted".'}
     with pytest.raises(ProblemError, match="20,000 characters"):
         keep_answer(places, "rnn", "Why?", "x" * 20_001)
+
+
+@pytest.mark.parametrize("answer", ["Each step is as long as the rate.", ""])
+def test_a_goal_with_a_question_is_judged_by_the_answer_that_is_handed_in(tmp_path: Path, answer: str) -> None:
+    question = questions(CARDS["softmax"].guide)[0]
+    goals = tuple(msgspec.structs.replace(one, question=question) for one in CARDS["softmax"].goals)
+    cards = {"softmax": msgspec.structs.replace(CARDS["softmax"], goals=goals)}
+    sources = [read_source(made_run(tmp_path / "run"))]
+    about = {"student": STUDENT, "created": 1_700_000_010.0, "version": __version__}
+    facts = make_facts(sources, cards, answers={"softmax": {question: answer}}, jobs={}, **about)  # type: ignore[arg-type]
+    bundle = write_handin(tmp_path / "a.clew.zip", make_report(facts, sources, cards), sources)
+    (tmp_path / "in").mkdir()
+    verdict = check_handin(open_handin(bundle, tmp_path / "in"), cards)
+    assert (verdict.problems, verdict.facts) == ((), facts)
+    assert {goal.id: goal.reached for goal in facts.goals} == {"slides": bool(answer), "better": False}
 
 
 def test_a_file_that_is_no_hand_in_says_so(tmp_path: Path) -> None:

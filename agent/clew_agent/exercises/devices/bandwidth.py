@@ -21,7 +21,8 @@ from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Knob, Params
 
-GUIDE = """\
+ASKED = "Weights are used once for each image of a batch. What does that do to the operations for each byte?"
+GUIDE = f"""\
 ## Is it the arithmetic, or the memory?
 
 A device is sold by its FLOP/s, the additions and multiplications that it does in a second. Most networks do not get
@@ -39,24 +40,24 @@ does few operations with each byte waits for memory. Right of it the roof is the
 
 ## What to do
 
-1. Press **Run**. At which sizes does the bandwidth fall? These are the sizes of this processor's caches, which you can
-   look up (`lscpu` on Linux).
+1. Press **Run**. At which sizes does the bandwidth fall? It falls where two vectors (triad: three) no longer fit into a
+   cache; compare with the sizes that `lscpu` lists on Linux.
 2. From which size on is the matrix product at its best, and why not at once?
 3. Look at the *Roofline*. Which networks are left of the ridge? How far are they below the roof?
 4. Change the *Batch size* to 8, to 64 and to 512, and tick all runs: the networks move. In which direction, and why?
    With which batch do they reach half of what the device can compute?
-5. Run it on a GPU and on a processor, and compare the ridges. Which of the two needs larger batches to be worth its
-   money?
+5. Run it on a GPU and on a processor, and compare the ridges. Which of the two needs larger batches to reach half of
+   what it can compute?
 
 ## What to watch
 
-Small sizes are slow as well: it takes some microseconds to start an operation, whatever it does. The bytes of a network
-are counted as if every operation read all it needs from memory and wrote its result there. What stays in a cache is
-read faster, so a small network may be above the slope.
+Small sizes are slow as well: it takes some microseconds to start an operation, whatever it does. Of a network only
+products, convolutions and the update of the weights are counted, as if none found its numbers in a cache. What does
+stay in a cache is read faster, so a small network may be above the slope.
 
 ## Questions
 
-- Weights are used once for each image of a batch. What does that do to the operations for each byte?
+- {ASKED}
 - A device with ten times the FLOP/s and twice the bandwidth trains the single layer of *Softmax*. How much faster?
 - Numbers of 16 bits halve the bytes. Which networks gain from that, even if the arithmetic is as fast as before?
 
@@ -186,6 +187,8 @@ class Bandwidth(Measurement[BandwidthSettings]):
             value=0.5,
             detail="Half as many operations a second as the best matrix product. Give the device enough to do at once.",
             requires=LARGE,
+            question=ASKED,
+            quiet=True,
         )
         for name in ("Dense", "CNN")
     )

@@ -25,7 +25,11 @@ from clew_shared.base.problem import problem
 from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset, Requirement
 from clew_shared.params import Choice, Knob
 
-GUIDE = """\
+ASKED = (
+    "AlexNet has three times as many weights as ResNet-50 and computes less with them. What does that mean where many"
+    " devices have a slow network between them?"
+)
+GUIDE = f"""\
 ## How fast do large networks train, and how does that grow with devices?
 
 Jülich's course measures a machine by the images per second that a large network trains on. The numbers in the images
@@ -37,15 +41,19 @@ decoding cost.
 1. Press **Run** with Clew's values: ResNet-50, synthetic images of 224 × 224 pixels.
 2. Open the tab *Speed-up* and measure 1, 2 and 4 devices. How far is the curve from the ideal line?
 3. Double the batch size. Images per second go up: why, and until when?
-4. Compare AlexNet and Inception v3. Which one sends more bytes for each image that it computes?
+4. Compare AlexNet and Inception v3. Which one sends more bytes for each image, at the same batch size?
 5. Name a folder of your own images and compare the images per second with those of synthetic ones.
 
 ## What to watch
 
-A step is computing, then the sum of all gradients over the devices. AlexNet has 76,009,832 weights, of which only
-3,747,200 are in convolutions, where most of the computing is: in a step all devices sum 304 MB of gradients. The
-variant on IT4Innovations' slides has fewer filters and does not pad its images, so it has 24,400,680 weights (98 MB).
-ResNet-50 has 25,583,592 (102 MB) and computes much more with them.
+In a step each device computes its gradients; then they are summed over all devices. AlexNet has 76,009,832 weights, of
+which only 3,747,200 are in convolutions, where most of the computing is: in a step all devices sum 304 MB of gradients.
+The variant on IT4Innovations' slides has fewer filters and does not pad its images, so it has 24,400,680 weights (98
+MB). ResNet-50 has 25,583,592 (102 MB) and computes much more with them.
+
+## Questions
+
+- {ASKED}
 
 > **Hint: Jülich's table**
 > The slides' *Simple Image Benchmark* on JURECA, with Horovod: 55 images/s on 1 GPU, 178 on 4, 357 on 8, 689 on 16,
@@ -175,6 +183,7 @@ class ImagenetBench(Exercise[ImagenetSettings]):
             which="best",
             detail="Even made-up images can be learnt by heart: bring the training loss below 1.",
             requires=LARGE_PROBLEM,
+            question=ASKED,
         ),
     )
 

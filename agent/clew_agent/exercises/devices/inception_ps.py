@@ -18,7 +18,8 @@ from clew_shared.cards import Goal, Preset, Requirement
 
 SIZE, SMALLEST = 299, 75
 
-GUIDE = """\
+ASKED = "Does an update spend more time with computing or with sending weights and gradients? How do you know?"
+GUIDE = f"""\
 ## A large network on one server and some workers
 
 Inception v3 has 24 million weights. For each update a worker reads 95 MB from the server and sends as much back, and in
@@ -29,12 +30,18 @@ between it computes for a long time. Is the network between the nodes the limit,
 1. Run with one worker, then with two and four. Does the number of images per second grow as the workers do?
 2. Look at the *Cluster* tab: how long does an update take, and how many bytes does it move? What would your network
    between nodes need for them?
-3. Take two servers. They share the weights out among themselves, so each sends half.
-4. Set *Image folder* to a folder with a folder of images for each class. Reading and decoding is work as well.
+3. Take two servers. TensorFlow puts the variables on them in turn, so each sends a part of the weights. How much faster
+   is an update?
+4. Name a folder of your own as *Image folder*, with a folder of images for each class. Reading and decoding is work as
+   well.
 
 ## What to watch
 
 Images per second of each worker, and the loss against the number of images.
+
+## Questions
+
+- {ASKED}
 
 > **Hint: batch statistics**
 > Batch normalisation uses the mean and deviation of each worker's own batch here. Workers that are apart cannot share
@@ -104,6 +111,7 @@ class InceptionPs(Exercise[InceptionPsSettings]):
                 Requirement("strategy", (parameter_server.CARD.id,)),
                 Requirement("workers", least=2),
             ),
+            question=ASKED,
         ),
     )
     strategies = (parameter_server.CARD, single.CARD)

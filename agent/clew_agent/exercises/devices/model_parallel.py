@@ -29,30 +29,21 @@ from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Condition, Knob, Params
 
-GUIDE = """\
+ASKED = "The more micro-batches, the smaller the bubble. Why does a step take longer again from some number on?"
+GUIDE = f"""\
 ## A network that is cut into stages
 
 A network that does not fit on one GPU can be cut: each device holds some of its layers, a *stage*, and hands its
-results to the next. That alone makes nothing faster. While one device computes, all others wait for its results.
+results to the next. That alone makes nothing faster. While one device computes, all others wait for its results. The
+time in which a device waits is a *bubble*.
 
-A pipeline changes that. Each batch is split into *micro-batches*: as soon as the first device has handed over the
-first micro-batch, it begins with the second. After all of them went forward, all go backward, and then each device
+A pipeline has smaller bubbles. Each batch is split into *micro-batches*: as soon as the first device has handed over
+the first micro-batch, it begins with the second. After all of them went forward, all go backward, and then each device
 updates its layers once, by the mean gradient of all micro-batches. The result is the same as without a pipeline. Clew
 compares the losses of ten steps in every run.
 
-## What to do
-
-1. Press **Run** with the defaults: 4 stages, up to 8 micro-batches. Find the bubbles in the timeline.
-2. Raise the number of micro-batches until the bubbles take less than 20 % of the time.
-3. Now use 32 micro-batches of the same batch. The bubble shrinks further: does a step as well?
-4. Change the number of stages. How many micro-batches do you need for the same bubble?
-5. Choose several devices, if you have GPUs. Compare all stages on one device with one stage on each.
-
-## What to watch
-
-A *bubble* is time in which a device waits. With *p* equal stages and *m* micro-batches, each device works for *m*
-tasks in each direction and waits for *p* − 1. So the bubble is (p − 1) / (m + p − 1) of the time. The plot shows this
-next to what was measured.
+With *p* equal stages and *m* micro-batches, each device works for *m* tasks in each direction and waits for *p* − 1. So
+the bubble is (p − 1) / (m + p − 1) of the time. The plot *Bubble* shows this next to what was measured.
 
 ## The hybrid
 
@@ -63,9 +54,20 @@ much smaller network, two convolutions and some dense layers, and cuts it in two
 and its own share of the batch, and of each dense layer some columns. Devices send the gradients of convolutions and the
 activations of dense layers, but no gradient of a dense layer. The log says how many bytes that saves.
 
+## What to do
+
+1. Press **Run** with the defaults: 4 stages, up to 8 micro-batches. Find the bubbles in the timeline.
+2. Raise the number of micro-batches until the bubbles take less than 20 % of the time.
+3. Now use 32 micro-batches of the same batch. The bubble shrinks further: does a step as well?
+4. Change the number of stages. How many micro-batches do you need for the same bubble?
+5. Choose several devices, if you have GPUs. Compare all stages on one device with one stage on each.
 6. Choose *Cut: hybrid*. Which tasks of a device wait for the others?
 7. Double the batch size. The activations grow with the batch and the weights do not: from which batch size on does the
    hybrid send more than a data-parallel network?
+
+## Questions
+
+- {ASKED}
 
 > **Hint: how the timeline is measured**
 > Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
@@ -212,6 +214,8 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             value=0.2,
             detail="With the largest number of micro-batches.",
             requires=(*PIPELINE, Requirement("stages", least=4), Requirement("devices", (1, 4, 8, 16))),
+            question=ASKED,
+            quiet=True,
         ),
         Goal(
             id="gain",
@@ -221,6 +225,7 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             value=2,
             detail="With the largest number of micro-batches, computed from the measured times of all tasks.",
             requires=(*PIPELINE, Requirement("stages", most=4), Requirement("devices", (1, 2, 4))),
+            quiet=True,
         ),
     )
 

@@ -22,6 +22,7 @@ CLUSTER = (
     Requirement("steps", least=200),
 )
 """On one device, or by one long step, a line is found without a cluster."""
+ASKED = "Which process would you rather lose while a run trains, a worker or the server, and why?"
 
 GUIDE = """\
 ## See a cluster form, and see who updates what
@@ -63,6 +64,10 @@ each worker runs its own session        the coordinator hands out batches
 
 The *staleness* of an update is how many updates of others came between its reading of W and b and its own. With two
 even workers it is 0 or 1.
+
+## Questions
+
+- Which process would you rather lose while a run trains, a worker or the server, and why?
 
 > **Hint: why nothing is lost with the server**
 > The coordinator keeps a copy of all variables after each block of steps. When the server is lost, another process
@@ -115,6 +120,7 @@ class PsRegression(Exercise[PsRegressionSettings]):
             tolerance=0.05,
             detail="Found to two digits.",
             requires=CLUSTER,
+            question=ASKED,
         ),
         Goal(
             id="b",
@@ -125,6 +131,7 @@ class PsRegression(Exercise[PsRegressionSettings]):
             tolerance=0.05,
             detail="Found to two digits.",
             requires=CLUSTER,
+            question=ASKED,
         ),
     )
     strategies = (parameter_server.CARD, single.CARD)

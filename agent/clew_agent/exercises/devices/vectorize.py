@@ -21,7 +21,8 @@ from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Knob, Params
 
-GUIDE = """\
+ASKED = "From which size on is each library faster than the Python loop, and what does its call cost before?"
+GUIDE = f"""\
 ## The same product, five ways
 
 A network is made of products: a vector times a vector, a matrix times a vector. You can compute them with a loop, or
@@ -32,28 +33,32 @@ that takes each number out of a NumPy array by its index, which is the loop that
 ## What to do
 
 1. Press **Run** with the dot product. Read both ends of the curves.
-2. Choose the matrix-vector product and run again. Which curves move?
+2. Choose the matrix-vector product and run again. Which of the five become faster or slower?
 3. Raise the largest size to 10,000,000. Do the lines stay straight?
 4. Choose several devices. From which size on are they faster than one?
 
 ## What to watch
 
-Both axes are logarithmic: a straight line that rises tenfold for tenfold means that each multiplication costs the same.
+Both axes are logarithmic. Where ten times as many multiplications take ten times as long, each of them costs the same.
 A flat line means that the call itself costs more than the work in it. Where does each library leave its flat part?
 Where do NumPy and TensorFlow meet?
+
+## Questions
+
+- {ASKED}
 
 > **Hint: why the loop over a NumPy array is the slowest**
 > An array holds bare numbers. Each index makes a new Python object around one of them, which a list has already. An
 > array is fast only when the whole of it is handed over.
 
 > **Hint: why the loop is slow**
-> Python looks up types, makes an object for each number and counts references to it: about 30 ns for one
-> multiplication. A core multiplies several numbers in each nanosecond.
+> Python looks up types, makes an object for each number and counts references to it: 30 ns for one multiplication, and
+> 100 on two busy cores. A core multiplies several numbers in each nanosecond.
 
 > **Hint: why TensorFlow is slow on small arrays**
-> Each call crosses several layers before any number is multiplied: tens of microseconds. A model of many small
-> operations pays that each time, unless they are compiled into one call. That is what Clew does with your training
-> steps.
+> Each call crosses several layers before any number is multiplied: tens of microseconds, and hundreds on two busy
+> cores. A model of many small operations pays that each time, unless they are compiled into one call. That is what
+> Clew does with your training steps.
 
 > **Hint: why large arrays stop getting faster**
 > A dot product reads each number once. When the arrays no longer fit into the cache, memory decides the speed, and
@@ -143,6 +148,8 @@ class Vectorize(Measurement[VectorizeSettings]):
             value=20,
             detail="As the Python loop, at the largest size.",
             requires=(LARGE,),
+            question=ASKED,
+            quiet=True,
         ),
         Goal(
             id="tensorflow",
@@ -152,6 +159,8 @@ class Vectorize(Measurement[VectorizeSettings]):
             value=20,
             detail="As the Python loop, at the largest size.",
             requires=(LARGE,),
+            question=ASKED,
+            quiet=True,
         ),
     )
 

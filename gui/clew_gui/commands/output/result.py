@@ -16,6 +16,7 @@ from clew_gui.commands.output.progress import values_line
 from clew_gui.plotting.cluster import ClusterSetup, setup_of
 from clew_gui.plotting.measured import measured_plots, text_tables
 from clew_gui.plotting.timeline import timeline_text
+from clew_gui.reports.answers import kept_answers
 from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -101,12 +102,12 @@ def asked_lines(history: History, folder: Path) -> Iterator[str]:
         yield words
 
 
-def goal_lines(history: History, card: ExerciseCard | None, folder: Path) -> Iterator[str]:
-    """Yields one line for each goal of the exercise, with the settings that it asks for; those of another data set than
-    the run's are not judged."""
-    spec = kept_spec(folder)
+def goal_lines(history: History, card: ExerciseCard | None, folder: Path, places: Places) -> Iterator[str]:
+    """Yields one line for each goal of the exercise, with what it asks for; those of another data set than the run's
+    are not judged."""
+    spec, answers = kept_spec(folder), kept_answers(places, card.id) if card else {}
     for goal in card.goals if card else ():
-        result = check_goal(goal, history, card, spec)
+        result = check_goal(goal, history, card, spec, answers)
         yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
 
 
@@ -171,7 +172,7 @@ def result_lines(
     yield from update_lines(history, card, folder)
     yield from trace_lines(history)
     yield from asked_lines(history, folder)
-    yield from goal_lines(history, card, folder)
+    yield from goal_lines(history, card, folder, places)
     yield f"Kept in {folder}" if folder.is_dir() else f"Nothing is kept: {folder} is gone."
     yield from resume_line(history, word)
 

@@ -11,14 +11,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QTextBlockFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from clew_gui.reports.answers import questions
 from clew_gui.views.lab.question_box import QuestionBox
 from clew_gui.views.presentation.words import data_name, minutes, unbroken
 from clew_gui.views.theme.icons import icon
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
-from clew_shared.goal_settings import goal_detail
+from clew_shared.goal_settings import goal_detail, questions
 
 TEXT_WIDTH = 720
 _SIDE = (196, 300)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from clew_gui.views.runs.run_columns import cells, facts, keys
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
-from clew_shared.goal_settings import is_for
+from clew_shared.goal_settings import has_answer, is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, Value, check
@@ -76,6 +76,8 @@ class RunChoices:
     """Choices per exercise, and which runs were removed and may still come back."""
 
     def __init__(self) -> None:
+        self.answers_of: Callable[[str], Mapping[str, str]] = lambda _exercise: {}
+        """Returns the answers to the questions of an exercise's guide."""
         self._choices: dict[str, Choices] = {}
         self._removed: set[str] = set()
         self._baselines: dict[tuple[str, str], bool] = {}
@@ -245,15 +247,21 @@ class RunChoices:
     def reached(self, goal: Goal, run: RunModel) -> bool:
         """Whether a run reached a goal. One of another data set's never does."""
         summary = run.summed_up
-        return goal.id in summary.reached if summary is not None else self._judged(goal, run).reached
+        if summary is None:
+            return self._judged(goal, run).reached
+        return goal.id in summary.reached and has_answer(goal, self._answers(goal, run))
+
+    def _answers(self, goal: Goal, run: RunModel) -> Mapping[str, str]:
+        """The answers that the goal asks for; they are read only if it asks for one."""
+        return self.answers_of(run.spec.exercise) if goal.question else {}
 
     def _judged(self, goal: Goal, run: RunModel) -> GoalResult:
-        """The verdict on a run; asked for again only when the run went on, or its exercise changed."""
-        card = self.cards.get(run.spec.exercise)
-        state = (*_state(run), card.source_hash if card is not None else "")
+        """The verdict on a run; asked for again only when the run went on, its exercise changed or was answered."""
+        card, answers = self.cards.get(run.spec.exercise), self._answers(goal, run)
+        state = (*_state(run), card.source_hash if card is not None else "", has_answer(goal, answers))
         known = self._goals.get((run.id, goal.id))
         if known is None or known[0] != state:
-            known = (state, check_goal(goal, run.history, card, run.spec))
+            known = (state, check_goal(goal, run.history, card, run.spec, answers))
             self._goals[(run.id, goal.id)] = known
         return known[1]
 

@@ -38,7 +38,9 @@ class ReportActions(QObject):
         self._offered: object = None
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
+        self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
+        controller.scope.board.answers_of = self._kept
         window.guide.answered.connect(self.answer)
         window.head.tab_chosen.connect(lambda _tab: self.refresh())
         controller.curves_changed.connect(self.refresh)
@@ -61,10 +63,14 @@ class ReportActions(QObject):
     def answers(self, exercise: str) -> Mapping[str, str]:
         """Returns the answers so far; none if they cannot be read, and then the problem is shown."""
         try:
-            return read_answers(self._places, exercise)
+            self._answers[exercise] = read_answers(self._places, exercise)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
-            return {}
+            self._answers[exercise] = {}
+        return self._answers[exercise]
+
+    def _kept(self, exercise: str) -> Mapping[str, str]:
+        return self._answers[exercise] if exercise in self._answers else self.answers(exercise)
 
     def answer(self, exercise: str, question: str, text: str) -> None:
         """Keep an answer."""
@@ -72,6 +78,9 @@ class ReportActions(QObject):
             keep_answer(self._places, exercise, question, text)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
+        self._answers.pop(exercise, None)
+        self._controller.panels.goals()
+        self._controller.panels.progress()
         self._offered = None
 
     # --- Showing ------------------------------------------------------------------------------------------------------
