@@ -21,7 +21,7 @@ from clew_gui.reports.class_table import class_rows, table_csv, table_html
 from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, OpenedHandin, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
-from clew_gui.reports.repeated import compare_repeat, same_machine
+from clew_gui.reports.repeated import Repetition, compare_repeat, judge_repeated, same_machine
 from clew_gui.reports.replay_writer import Replay
 from clew_shared import __version__
 from clew_shared.base.places import find_places
@@ -381,6 +381,8 @@ def test_a_goal_with_a_question_is_judged_by_the_answer_that_is_handed_in(tmp_pa
     verdict = check_handin(open_handin(bundle, tmp_path / "in"), cards)
     assert (verdict.problems, verdict.facts) == ((), facts)
     assert {goal.id: goal.reached for goal in facts.goals} == {"slides": bool(answer), "better": False}
+    again, unrepeated = judge_repeated(facts, cards, {"run": Repetition(sources[0], whole=True)})
+    assert (again.goals, unrepeated) == (facts.goals, frozenset())
 
 
 def test_a_file_that_is_no_hand_in_says_so(tmp_path: Path) -> None:

@@ -372,6 +372,10 @@ def test_a_run_that_was_summed_up_shows_its_end_goals_and_best_before_its_journa
     assert (model.state, model.unread, model.at_rest) == (RunState.FINISHED, False, True)
     assert [goal.id for goal in card.goals if board.reached(goal, model)] == ["slides"]
     assert board.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(0.9079)
+    asking = msgspec.structs.replace(card.goals[0], question="Why?")
+    assert not board.reached(asking, model), "its question has no answer yet"
+    board.answers_of = lambda _exercise: {"Why?": "It must be."}
+    assert board.reached(asking, model)
     assert not model.history.metrics
     model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
     model.took(1, model.copied, model.copied)
