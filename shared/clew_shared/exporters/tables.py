@@ -186,7 +186,9 @@ def _export(source: History | Path, out: Path, suffix: str, header: str, lines: 
 def _plain(rows: ExportRows, words: Mapping[str, str]) -> Iterator[tuple[int, float | str, float | None]]:
     """Steps, values (``words`` for those that are not finite) and times, None where unknown."""
     values: list[float | str] = rows.values.tolist()
-    wall: list[float | None] = np.round(rows.wall, 6).tolist()
+    with np.errstate(over="ignore"):
+        rounded = np.round(rows.wall, 6)
+    wall: list[float | None] = np.where(np.isfinite(rounded), rounded, rows.wall).tolist()  # of absurd times nothing
     for place in np.flatnonzero(~np.isfinite(rows.values)).tolist():
         values[place] = words[repr(values[place])]
     for place in np.flatnonzero(~np.isfinite(rows.wall) | (rows.wall == 0)).tolist():

@@ -260,6 +260,7 @@ def _no_constant(name: str) -> None:
 
 
 @A_FEW
+@example(names=["a"], run="", time=1.8e302)
 @given(
     names=st.lists(st.text(max_size=9), min_size=1, max_size=3, unique=True), run=st.text(max_size=9), time=st.floats()
 )

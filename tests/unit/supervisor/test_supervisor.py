@@ -85,7 +85,7 @@ CARDS = Catalogue(exercises=(CARD, BROKEN))
         ({"seed": -1, "format": 9, "exercise": "?"}, ["spec.format", "spec.seed", "exercise.unknown"]),
         (
             {"seed": 2**31, "params": {"steps": "x", "a": 1}, "preset": "b", "devices": 7},
-            ["spec.seed", "params.unknown", "params.value", "exercise.preset", "spec.devices"],
+            ["spec.seed", "params.unknown", "params.value", "spec.devices", "exercise.preset"],
         ),
     ],
 )

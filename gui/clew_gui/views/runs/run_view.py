@@ -149,6 +149,7 @@ class PlotControls(QWidget):
         self.whole = QToolButton()  # it stands at the axes, see RunView
         self.whole.setProperty("role", "corner")
         self.whole.setText("All of y")
+        self.whole.setAccessibleName("All of y")
         self.whole.setFont(font("caption"))
         self.whole.setCheckable(True)
         self.whole.setToolTip("Show all values; otherwise the steep start and values that diverge may be cut off")
