@@ -52,8 +52,10 @@ from clew_gui.reports.check import check_handin
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import open_handin, pack
 from clew_gui.schedulers import pbs, slurm
+from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.mnsubmit import parse_mnq
 from clew_gui.schedulers.registry import SCHEDULERS
+from clew_gui.schedulers.state import Output
 from clew_gui.schedulers.verdict import parse_record
 from clew_gui.schedulers.words import describe
 from clew_gui.session.run_record import RunLine, RunRecord
@@ -167,10 +169,10 @@ def read_journal(data: bytes) -> object:
 def read_slurm(data: bytes) -> object:
     """Lines of squeue, sacct, sinfo, sacctmgr and of what slurmstepd printed."""
     text = data.decode("utf-8", "replace")
-    lines = text.splitlines()
-    found = [*filter(None, map(slurm.parse_squeue_line, lines)), *slurm.parse_sacct(text)]
+    found = [*slurm.parse_squeue(text), *slurm.parse_sacct(text)]
     for one in found:
         describe(one, SCHEDULERS["slurm"])
+    SCHEDULERS["slurm"].heard_again(JobRef("7", ""), Output(0, text))
     slurm.memory_ran_out(text)
     return found, slurm.parse_sinfo(text), slurm.first_node(text)
 

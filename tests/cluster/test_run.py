@@ -122,6 +122,50 @@ def test_a_run_spreads_over_two_nodes_of_its_job(clew: Clew, here: dict[str, Any
     assert clew("verify", "last").returncode == 0
 
 
+PROGRAMS = ("sbatch", "squeue", "sinfo", "sacct", "scancel", "scontrol", "srun", "salloc", "sacctmgr", "sprio")
+PBS = ("PBS_DEFAULT", "PBS_SERVER", "PBS_DPREFIX", "PBS_JOBID", "PBS_WALLTIME", "PBS_NODEFILE", "PBSDEBUG")
+
+
+@pytest.fixture
+def nonsense(cluster: MiniCluster) -> Iterator[None]:
+    """The student's start files export every variable that Slurm's programs have in them, but for those that say
+    where the cluster is."""
+    files = [Path("/usr/bin", name) for name in PROGRAMS] + [*Path("/usr/lib").glob("*/slurm-wlm/libslurmfull.so")]
+    form = rb"\0(S(?:ACCT|ALLOC|BATCH|CANCEL|CONTROL|INFO|LURMD?|PRIO|QUEUE|RUN)_[A-Z][A-Z0-9_]+)(?=\0)"
+    names = {name.decode() for file in files for name in re.findall(form, file.read_bytes())}
+    names -= {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"}
+    assert {"SBATCH_PARTITION", "SQUEUE_USERS", "SLURM_CLUSTERS", "SLURM_JOB_ID", "SRUN_DEBUG"} <= names
+    lines = "".join(f"export {name}=nonsense\n" for name in (*sorted(names), *PBS))
+    cluster.on("login", "cp .bashrc kept.bashrc; cat - kept.bashrc >.bashrc", input=lines)
+    try:
+        yield
+    finally:
+        cluster.on("login", "mv kept.bashrc .bashrc")
+
+
+@pytest.mark.usefixtures("nonsense")
+@pytest.mark.parametrize("site", ["minicluster", "minicluster-pbs", "minicluster-mn"])
+def test_what_the_account_exports_changes_nothing(site: str, clew: Clew, cluster: MiniCluster) -> None:
+    done = clew(*RUN, "--strategy", "multi-worker", "--nodes", "2", "--site", site, "--time", "10")
+    assert done.returncode == 0, done.stderr
+    found = last_line(done)
+    assert (found["state"], found["steps"]) == ("FINISHED", 100)
+    shown = cluster.on("ctl", "scontrol", "--oneliner", "show", "job", found["job_id"])
+    assert "Partition=debug" in shown
+    assert "TimeLimit=00:10:00" in shown
+    assert ("Account=nonsense" in shown) is (site != "minicluster-pbs"), "SBATCH_ACCOUNT, as the site names none"
+    doctor = clew("site", "doctor", site, "--job")
+    assert doctor.returncode == 0, doctor.stdout
+    assert clew("hold", "--site", site, "--detach").returncode == 0
+    (held,) = (job for job in json.loads(clew("jobs", "--json").stdout) if job["hold"])
+    assert held["stage"] in ("QUEUED", "RUNNING")
+    wait_for(lambda: json.loads(clew("jobs", "--json").stdout)[-1]["stage"] == "RUNNING", "the allocation")
+    shell = clew("shell", "--site", site, "--", "hostname")
+    assert shell.stdout.startswith("node"), shell.stderr
+    assert clew("cancel", f"j{held['number']}").returncode == 0
+    assert cluster.job_state(held["id"]) in ("CANCELLED", "COMPLETED", "COMPLETING")
+
+
 @pytest.mark.parametrize("site", ["minicluster-pbs", "minicluster-bw"])
 def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, clew: Clew, home: Path) -> None:
     """The coordinator, a server and two workers, which meet at the nodes' own addresses."""

@@ -344,6 +344,23 @@ def test_odd_words_in_the_schedulers_variables_do_no_harm(lab: JobLab) -> None:
     assert not (lab.folder / "bad").exists()
 
 
+def test_what_start_files_export_does_not_pass_for_what_the_scheduler_gave(lab: JobLab) -> None:
+    """The job's shell reads them before the first line of its script."""
+    lab.program("clew-agent", "env -0 | tr '\\n\\0' ' \\n' | grep -E '^(SLURM|SRUN|SQUEUE|PBS)' | sort >told")
+    until = str(int(time.time()) + 3600)
+    given = {"SLURM_JOB_ID": "41", "SLURM_JOB_END_TIME": until, "SLURM_NNODES": "2", "SRUN_CPUS_PER_TASK": "2 of 4"}
+    odd = {"ODD": "a\nSLURM_CPU_BIND=b"}
+    wrong = "export SLURM_JOB_ID=9 SLURM_JOB_END_TIME=5 SLURM_PARTITION=x SLURM_CLUSTERS=x SQUEUE_USERS=x PBS_JOBID=x"
+    text = lab.script(prologue="export SLURM_MPI_TYPE=none").replace(
+        "set -u\nclew_job", f"{wrong}\nset -u\nclew_job", 1
+    )
+    assert lab.run(text, given | odd) == 0
+    told = lab.wait_for("told", 5)
+    mine = given | {"SLURM_MPI_TYPE": "none"}
+    assert told == sorted(f"{name}={value}" for name, value in mine.items()), "and what the site's prologue exports"
+    assert (lab.record().id, str(lab.record().until)) == ("41", until)
+
+
 # --- Modules and the prologue -----------------------------------------------------------------------------------------
 
 MODULES = """module() {

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.job import JobRef, JobSpec, check_job
 from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
-from clew_gui.schedulers.scheduler import Scheduler, environment
+from clew_gui.schedulers.scheduler import Scheduler, environment, without_exports
 from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_gui.schedulers.verdict import parse_record
 from clew_shared.base.problem import ProblemError
@@ -134,11 +134,13 @@ class Fakes:
             path.write_text(f'#!/bin/sh\n{noted}\ncat "$0.out"\ncat "$0.err" >&2\nexit {said.code}\n')
             path.chmod(0o755)
 
-    def run(self, command: Sequence[str]) -> Output:
-        """As the connection will: an argument list, a bound, output as text."""
-        path = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.folder)} | dict(environment())
+    def run(self, command: Sequence[str], **exported: str) -> Output:
+        """As the connection will: an argument list, a bound, output as text. The start files there have ``exported``
+        variables."""
+        found = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.folder)} | exported
+        words = without_exports(tuple(command), environment())
         done = subprocess.run(
-            command, env=path, capture_output=True, text=True, timeout=BOUND_S, check=False, stdin=subprocess.DEVNULL
+            words, env=found, capture_output=True, text=True, timeout=BOUND_S, check=False, stdin=subprocess.DEVNULL
         )
         return Output(done.returncode, done.stdout, done.stderr)
 
@@ -273,6 +275,91 @@ def test_an_interactive_shell_asks_for_the_same(name: SchedulerName) -> None:
         "none": {"bash", "-l"},
     }
     assert expected[name] <= set(words)
+
+
+# --- What start files export ------------------------------------------------------------------------------------------
+
+EXPORTED = [
+    "SBATCH_PARTITION",
+    "SBATCH_TIMELIMIT",
+    "SBATCH_ACCOUNT",
+    "SBATCH_JOB_NAME",
+    "SALLOC_QOS",
+    "SLURM_CLUSTERS",
+    "SLURM_PARTITION",
+    "SLURM_TIME_FORMAT",
+    "SLURM_DEBUG_FLAGS",
+    "SLURM_JOB_ID",
+    "SLURMD_NODENAME",
+    "SRUN_DEBUG",
+    "SQUEUE_USERS",
+    "SQUEUE_FORMAT",
+    "SQUEUE_FORMAT2",
+    "SQUEUE_NAMES",
+    "SINFO_PARTITION",
+    "SACCT_FORMAT",
+    "SCANCEL_STATE",
+    "SCONTROL_FEDERATION",
+    "SPRIO_FORMAT",
+    "SSHARE_FORMAT",
+    "PBS_DEFAULT",
+    "PBS_SERVER",
+    "PBS_DPREFIX",
+    "PBSDEBUG",
+    "PBS_JOBID",
+    "PBS_QSTAT_EXECONLY",
+]
+KEPT = [
+    "SLURM_CONF",
+    "SLURM_CONF_SERVER",
+    "SLURM_JWT",
+    "PBS_CONF_FILE",
+    "PBS_EXEC",
+    "SSH_CONNECTION",
+    "SPACK_ROOT",
+    "SINGULARITY_BIND",
+]
+PROGRAMS = [
+    "sbatch",
+    "squeue",
+    "sacct",
+    "scancel",
+    "salloc",
+    "srun",
+    "sinfo",
+    "sacctmgr",
+    "scontrol",
+    "qsub",
+    "qstat",
+    "qselect",
+    "qdel",
+    "pbsnodes",
+    "mnsubmit",
+    "mnq",
+    "mncancel",
+    "mnsh",
+]
+
+
+@pytest.mark.unix("a shell of a site")
+@pytest.mark.parametrize("name", IDS)
+def test_no_exported_variable_changes_what_a_schedulers_program_does(name: SchedulerName, node: Fakes) -> None:
+    scheduler, job, refs = scheduler_of(name), a_job(node.folder), [ref("17")]
+    asked = [scheduler.ask_limits("gpu"), scheduler.ask_partitions(), scheduler.ask_gpus(), scheduler.ask_nodes()]
+    asked += [scheduler.ask_accounts(), scheduler.ask_acceptance(), scheduler.ask_again(refs[0])]
+    steps = [step(refs[0], ("true",)) for step in (scheduler.relay, scheduler.attach)]
+    commands = [scheduler.submit(job), scheduler.find(job), scheduler.status(refs), scheduler.history(refs), *steps]
+    for program in PROGRAMS:
+        path = node.bin / program
+        path.write_text(f"#!/bin/sh\nenv >>'{node.bin}/environment'\n")
+        path.chmod(0o755)
+    odd = {"A-B": "1", "TEXT": "one\nSLURM_MADE_UP=1"}  # what is no name, and a value that looks like another variable
+    exported = dict.fromkeys([*EXPORTED, *KEPT], "nonsense")
+    for command in filter(None, [*commands, *asked, scheduler.cancel(refs[0]), scheduler.hold(job)]):
+        assert node.run(command, **exported, **odd).err == ""
+    seen = (node.bin / "environment").read_text().splitlines()
+    assert {line for line in seen if line.partition("=")[0] in EXPORTED} == {"SLURM_TIME_FORMAT=standard"}
+    assert {f"{one}=nonsense" for one in KEPT} <= set(seen)
 
 
 # --- Without a scheduler ----------------------------------------------------------------------------------------------

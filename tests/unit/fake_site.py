@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ import msgspec
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.schedulers.job import EXPORTED
 from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
@@ -92,7 +94,11 @@ class Login:
         self.before: dict[str, Callable[[], None]] = {}
         """Called before a program of this name runs."""
         self.after: dict[str, Callable[[], None]] = {}
+        self.hides = False
+        """``squeue`` lists no job, although Slurm has them."""
         self.refusal = ""
+        self.exported: dict[str, str] = {}
+        """What the start files of the account export."""
         self.partitions = ""
         """What ``sinfo`` lists of them."""
         self.streams: dict[tuple[str, int], Answer] = {}
@@ -113,7 +119,7 @@ class Login:
         return self
 
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
-        words = [word for word in command if "=" not in word or word.startswith(("-", "/"))][1:]
+        words = _without_wrapper(command)
         self._reach()
         name = words[0]
         self.commands.append(tuple(words))
@@ -167,7 +173,7 @@ class Login:
 
     def open(self, command: Command, timeout: float = 30.0) -> Stream:
         self._reach()
-        self.commands.append(tuple(command))
+        self.commands.append(tuple(_without_wrapper(command)))
         if self.relay is None:
             raise problem("ssh.shell", "srun: error: Unable to create step.")
         return self.relay()
@@ -201,14 +207,14 @@ class Login:
 
     def _do(self, name: str, words: Sequence[str]) -> Finished:
         program = _program(words)
-        if self.silent and program in ("sbatch", "squeue", "scancel", "sinfo"):
+        if self.silent and program in ("sbatch", "squeue", "scancel", "scontrol", "sinfo"):
             return _done(1, err="slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-        if program == "printf":
-            return _done(out=f"{HOME}\n\n")
+        if program in ("printenv", "printf"):
+            return _done(out=f"{HOME}\n\n" if program == "printf" else self.exported.get(words[1], ""))
         if program == "sbatch":
             return self._submit(words)
-        if program == "squeue":
-            return _done(out=self._queue(words))
+        if program in ("squeue", "scontrol"):
+            return self._queue(words) if program == "squeue" else self._show(words[-1])
         if program == "scancel":
             self.jobs[words[1]].state = "CANCELLED"
         if program == "sinfo":
@@ -232,7 +238,18 @@ class Login:
         self.jobs[number] = Job(name=name[1])
         return _done(out=f"{number}\n")
 
-    def _queue(self, words: Sequence[str]) -> str:
+    def _show(self, wanted: str) -> Finished:
+        """What ``scontrol show job`` says of a job, by its number or its name."""
+        form = "JobId={} JobName={} JobState={} Reason={} StartTime={} EndTime={} NodeList={}\n"
+        jobs = (
+            form.format(number, job.name, job.state, job.reason, job.start, job.end, job.nodes)
+            for number, job in self.jobs.items()
+            if wanted in (number, job.name)
+        )
+        found = "".join(jobs)
+        return _done(out=found) if found or not wanted.isdecimal() else _done(1, err="Invalid job id specified")
+
+    def _queue(self, words: Sequence[str]) -> Finished:
         lines = []
         for number, job in self.jobs.items():
             wanted = any(word == f"--name={job.name}" for word in words) or any(
@@ -241,7 +258,15 @@ class Login:
             if wanted:
                 where = f"{job.nodes}|{job.start}|{job.end}"
                 lines.append(f"{number}|{job.state}|{job.reason}|{where}|10:00|1|{job.name}")
-        return "\n".join(lines)
+        return _done(out="" if self.hides else "\n".join(lines))
+
+
+def _without_wrapper(command: Command) -> list[str]:
+    """The command that is run in an environment of Clew's own."""
+    words = [*command]
+    if len(words) < 3 or EXPORTED not in words[2]:
+        return words
+    return list(itertools.dropwhile(lambda word: re.match("[A-Z_]+=", word), words[4:]))
 
 
 def _nothing() -> None:
@@ -254,7 +279,7 @@ def _done(code: int = 0, out: str = "", err: str = "") -> Finished:
 
 def _program(words: Sequence[str]) -> str:
     line = " ".join(words)
-    names = ("sbatch", "squeue", "scancel", "sinfo", "sacct", "printf", "mkdir", "mv", "rm")
+    names = ("printenv", "sbatch", "squeue", "scancel", "scontrol", "sinfo", "sacct", "printf", "mkdir", "mv", "rm")
     return next((name for name in names if re.search(rf"\b{name}\b", line)), words[0])
 
 

@@ -3,6 +3,7 @@ id."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -184,7 +185,7 @@ def last_run(book: JobBook, record: RunRecord, site: str = "") -> str:
 def called_there(book: JobBook, word: str, site: str = "") -> list[str]:
     """The jobs that their scheduler calls ``word``, on any site or on this one, also those that are over.
 
-    Of PBS's ``4711.server`` the number will do, and what qstat shows of a longer name.
+    Of PBS's ``4711.server`` and Slurm's ``4711;cluster`` the number will do, and what qstat shows of a longer name.
     """
     if not word:
         return []
@@ -193,8 +194,8 @@ def called_there(book: JobBook, word: str, site: str = "") -> list[str]:
 
 
 def _is_called(there: str, word: str) -> bool:
-    number, dot, _ = there.partition(".")
-    return word in (there, number) or (bool(dot) and word.startswith(f"{number}.") and there.startswith(word))
+    number = re.split("[.;]", there)[0]
+    return word in (there, number) or (word.startswith(f"{number}.") and there.startswith(word))
 
 
 def _listed(book: JobBook, jobs: list[str]) -> str:

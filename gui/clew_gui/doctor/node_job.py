@@ -19,9 +19,8 @@ from clew_gui.nodes.routes import SPEAKS_S, first_bytes
 from clew_gui.schedulers.allocation import seconds_asked
 from clew_gui.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.schedulers.state import ENDED, WAITING, JobState, Phase
+from clew_gui.schedulers.state import ENDED, NOT_KNOWN, WAITING, JobState, Phase
 from clew_gui.schedulers.words import NOT_ON_NODES
-from clew_gui.sites.site import job_of
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import ProblemError, no_tensorflow, problem
 
@@ -60,7 +59,7 @@ def node(diagnosis: Diagnosis) -> CheckResult:
                     "It is not known whether the scheduler accepted the doctor's job.", "Try again.", "doctor.job"
                 )
             state = _started(diagnosis, spec, ref)
-            if state is None or state.phase in WAITING:
+            if state is None or state.phase in WAITING | NOT_KNOWN:
                 return _waits(diagnosis, state)
             return _heard(diagnosis, spec, ref)
     finally:
@@ -100,7 +99,7 @@ def _job(diagnosis: Diagnosis) -> JobSpec:
     first, last = diagnosis.site.ports or (0, 0)
     agent = ("sh", f"{folder}/doctor.sh", executable, str(first), str(last))
     short = msgspec.structs.replace(asked, time=f"{seconds}s", nodes=1)
-    return job_of(diagnosis.site, job, folder, agent, short)
+    return diagnosis.connection.job(job, folder, agent, short)
 
 
 def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
@@ -113,10 +112,8 @@ def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | Non
         if read_answer(diagnosis, spec) is not None:
             return JobState(id=ref.id, phase=Phase.RUNNING)
         dialect = scheduler_of(diagnosis.site.scheduler)
-        state = dialect.states([ref], diagnosis.connection.run(dialect.status([ref]))).get(ref.id)
-        if state is not None and state.phase not in WAITING and state.phase is not Phase.SILENT:
-            return state
-        if state is not None and dialect.explain(state).blocked:
+        state = diagnosis.connection.job_states([ref])[ref.id]
+        if state.phase not in WAITING | NOT_KNOWN or dialect.explain(state).blocked:
             return state
         diagnosis.stop.wait(pause)
         pause = min(_LONGEST_POLL_S, pause * 1.5)
@@ -124,7 +121,7 @@ def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | Non
 
 
 def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
-    if state is None or state.phase is Phase.SILENT:
+    if state is None or state.phase in NOT_KNOWN:
         diagnosis.causes["node"] = "it is not known what became of the doctor's job"
         return note("The scheduler does not report what became of the doctor's job; Clew cancelled it.")
     why = scheduler_of(diagnosis.site.scheduler).explain(state)
@@ -152,11 +149,8 @@ class _Ended:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _LONGEST_POLL_S
-            dialect = scheduler_of(self._diagnosis.site.scheduler)
-            state = dialect.states([self._ref], self._diagnosis.connection.run(dialect.status([self._ref]))).get(
-                self._ref.id
-            )
-            over = state is not None and (state.phase in ENDED or state.phase is Phase.GONE)
+            state = self._diagnosis.connection.job_states([self._ref])[self._ref.id]
+            over = state.phase in ENDED or state.phase is Phase.GONE
             self._since = min(self._since, now) if over else math.inf
         return now - self._since >= LATE_S
 

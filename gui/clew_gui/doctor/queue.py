@@ -25,7 +25,7 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
     dialect = diagnosis.scheduler
     if not dialect.has_queue:
         return fine("There is no scheduler: runs begin at once, on the host itself.")
-    job = job_of(diagnosis.site, str(uuid.uuid4()), "/nowhere", ("true",))
+    job = job_of(diagnosis.site, str(uuid.uuid4()), "/", ("true",))
     done = diagnosis.connection.run(dialect.find(job))
     if re.search(r"not found|no such file", done.said, re.IGNORECASE):
         text = f"The commands of {dialect.label} are not found on this host: {last_line(done)}."
@@ -131,20 +131,22 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
 
 def account(diagnosis: Diagnosis) -> CheckResult:
     """Whether the account is one of the person's own, where the scheduler lists them."""
-    named = diagnosis.site.allocation.account
     if not diagnosis.scheduler.has_queue:
         return untried("There is no scheduler.")
+    exported = "" if diagnosis.site.allocation.account else diagnosis.connection.account()
+    named = diagnosis.site.allocation.account or exported
+    source = f", which {diagnosis.scheduler.account_variable} names there" if exported else ""
     command = diagnosis.scheduler.ask_accounts()
     if command is None:
-        return fine(f"Jobs are charged to {named}." if named else "The site names none.")
+        return fine(f"Jobs are charged to {named}{source}." if named else "The site names none.")
     mine = diagnosis.scheduler.accounts(diagnosis.connection.run(command))
     if not mine:
         text = "The site keeps no accounts that can be asked"
-        return fine(f"{text}; jobs are charged to {named}." if named else f"{text}.")
+        return fine(f"{text}; jobs are charged to {named}{source}." if named else f"{text}.")
     if named and named not in mine:
-        text = f"The account {named} is not one of yours."
+        text = f"The account {named}{source and f'{source},'} is not one of yours."
         return wrong(text, f"Yours are: {listed(mine)}.", "scheduler.account", choose("account"))
-    return fine(f"Jobs are charged to {named}." if named else f"Your accounts: {listed(mine)}.")
+    return fine(f"Jobs are charged to {named}{source}." if named else f"Your accounts: {listed(mine)}.")
 
 
 def request(diagnosis: Diagnosis) -> CheckResult:
@@ -157,7 +159,7 @@ def request(diagnosis: Diagnosis) -> CheckResult:
         able = " and ".join(one.label for one in SCHEDULERS.values() if one.ask_acceptance() is not None)
         text = f"Only {able} can test a job before it is sent; a check with a small job sends one."
         return untried(text, check_node(diagnosis.name))
-    spec = job_of(diagnosis.site, str(uuid.uuid4()), diagnosis.connection.layout().job("doctor"), ("true",))
+    spec = diagnosis.connection.job(str(uuid.uuid4()), diagnosis.connection.layout().job("doctor"), ("true",))
     done = diagnosis.connection.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
         return fine(f"{dialect.label} would take such a job: {summary(diagnosis.site.allocation)}.")

@@ -37,8 +37,7 @@ def _ends(connection: SiteConnection, jobs: Sequence[str]) -> dict[str, JobNews]
     refs = {job: JobRef(record.id, job) for job, record in records.items()}
     if not refs:
         return {}
-    asked = tuple(refs.values())
-    states = connection.scheduler.states(asked, connection.run(connection.scheduler.status(asked)))
+    states = connection.job_states(tuple(refs.values()))
     found: dict[str, JobNews] = {}
     for job, ref in refs.items():
         end = conclude(states[ref.id], None, records[job])

@@ -184,7 +184,7 @@ def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> Jo
             problem=None,
             blocked=False,
         )
-    return before
+    return replace(before, text=reason.text, problem=None)
 
 
 def begun(before: JobNews) -> JobNews:

@@ -24,7 +24,8 @@ from clew_gui.jobs.job import JobNews, JobOrder, JobStage, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
 from clew_gui.jobs.managed_job import ManagedJob, Work, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
-from clew_gui.schedulers.words import asked
+from clew_gui.schedulers.state import Phase
+from clew_gui.schedulers.words import asked, describe
 from clew_gui.sites.site import job_of
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.errors import TRANSIENT
@@ -45,7 +46,6 @@ in a row are missing, longer than a network disk makes anybody wait."""
 _MAYBE_SUBMITTED = frozenset({"scheduler.silent", "job.ended"})
 """The problems after which nobody knows whether the scheduler has the job."""
 _UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
-_NO_AGENT = Installed(command=("?",), environment={}, python="", tensorflow="")
 _TRIES = 3
 """A scheduler that has lost a job three times would lose it again."""
 
@@ -131,7 +131,7 @@ def job_spec(connection: SiteConnection, order: JobOrder, installed: Installed, 
     own = ("--exercises", exercises) if exercises else ()
     agent = (*installed.command, "serve", "--job", *idle, *ports, *own)
     folder = connection.layout().job(order.job)
-    return job_of(site, order.job, folder, agent, order.allocation, agent_environment(connection, installed))
+    return connection.job(order.job, folder, agent, order.allocation, agent_environment(connection, installed))
 
 
 def agent_environment(connection: SiteConnection, installed: Installed) -> dict[str, str]:
@@ -203,7 +203,9 @@ def _hand_over(job: ManagedJob, spec: JobSpec) -> str:
     """
     title, scheduler = job.access.title, job.access.connected().scheduler
     say = partial(job.say, JobStage.SUBMITTING)
-    say(f"Goes to {scheduler.label} on {title}." if scheduler.has_queue else f"Starts on {title}.")
+    exported = spec.allocation.account if not job.order.allocation.account else ""
+    charged = f", charged to {exported}, which {scheduler.account_variable} names there" if exported else ""
+    say(f"Goes to {scheduler.label} on {title}{charged}." if scheduler.has_queue else f"Starts on {title}.")
     for _ in range(_TRIES):
         connection = job.access.connected()  # what is wrong before anything was sent is the caller's
         if _given_up(job):
@@ -232,17 +234,22 @@ def _find(job: ManagedJob, spec: JobSpec, say: Say) -> str:
     found = _look(job, spec, say)
     if not found:
         _rest_all(job, job.watch.sure)
-        found = _look(job, spec, say)
+        found = _look(job, spec, say, again=True)
     return found
 
 
-def _look(job: ManagedJob, spec: JobSpec, say: Say) -> str:
+def _look(job: ManagedJob, spec: JobSpec, say: Say, again: bool = False) -> str:
+    """The id of a job that the scheduler lists, or that has left a record. ``again``: in another way as well."""
     pause = pauses()
     while True:
         try:
             connection = job.access.connected()
             scheduler = connection.scheduler
             found = scheduler.found(spec, connection.run(scheduler.find(spec)))
+            state = connection.asked_again(JobRef("", spec.job)) if again and not found else None
+            if state is not None and state.phase is Phase.SILENT:
+                raise problem("scheduler.silent", describe(state, scheduler).text)
+            found = state.id if state is not None else found
             if not found:
                 record = read_records(connection, (spec.job,)).get(spec.job)
                 found = record.id if record is not None else ""
@@ -296,7 +303,7 @@ def found_again(job: ManagedJob) -> str:
         connection = _found_home(job)
         if connection is None:
             return ""
-        spec = job_spec(connection, job.order, _NO_AGENT)  # it is found by its name
+        spec = job_of(connection.site, job.id, "/", (), job.order.allocation)  # it is found by its name
         if found := _find(job, spec, say):
             return found
         book.refresh()

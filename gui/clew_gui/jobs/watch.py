@@ -13,7 +13,7 @@ from typing import Protocol
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job_files import ended_at, read_printed, read_records
 from clew_gui.schedulers.job import JobRef
-from clew_gui.schedulers.state import ENDED, JobState, PartitionLimits, Phase
+from clew_gui.schedulers.state import ENDED, NOT_KNOWN, JobState, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import ExitRecord, conclude, follow
 from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
@@ -104,7 +104,7 @@ class Watched:
 
     def answer(self, state: JobState | None, now: float) -> None:
         """Takes the scheduler's answer; None if there was none."""
-        if state is None or state.phase is Phase.SILENT:
+        if state is None or state.phase in NOT_KNOWN:
             self._later(now, max(UNANSWERED_S, self.pause * 2))
             return
         before, self.state = self.state, follow(self.state, state)
@@ -223,7 +223,7 @@ class JobWatch:
         try:
             connection = self.access.connected()
             scheduler = connection.scheduler
-            states = scheduler.states(refs, connection.run(scheduler.status(refs)))
+            states = connection.job_states(refs)
         except ProblemError as error:
             for one in jobs.values():
                 one.job.unreached(error.problems[0])
@@ -241,7 +241,7 @@ class JobWatch:
             if now.phase is Phase.SILENT:
                 one.job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
             else:
-                one.gone_since, state = None, one.state or now
+                one.gone_since, state = None, now if now.phase is Phase.UNKNOWN or one.state is None else one.state
                 one.job.at(state, self._limits_for(connection, one.job.partition, state))
             self._answered_for(one)
 

@@ -10,8 +10,8 @@ from clew_gui.nodes.routes import node_hop
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.scheduler import Command
-from clew_gui.schedulers.state import ON_NODE, WAITING
-from clew_gui.sites.site import job_of
+from clew_gui.schedulers.state import ON_NODE
+from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Size, Terminal
 from clew_gui.ssh.reconnecting import ReconnectingConnection
@@ -33,9 +33,9 @@ class NodeShell(msgspec.Struct, frozen=True):
 
 def where_it_runs(connection: SiteConnection, job: JobRef) -> str:
     """The job's nodes in the scheduler's words. Waits; raises ``ProblemError`` when the job is on no node now."""
-    state = connection.scheduler.states((job,), connection.run(connection.scheduler.status((job,)))).get(job.id)
-    if state is None or state.phase not in ON_NODE:
-        why = connection.scheduler.explain(state).text if state is not None and state.phase in WAITING else ""
+    state = connection.job_states((job,))[job.id]
+    if state.phase not in ON_NODE:
+        why = describe(state, connection.scheduler).text
         hint = "Take one that is held and runs, or a terminal that has an allocation of its own."
         text = f"The allocation does not run now. {why}".strip()
         raise problem("shell.waits", text, hint, "site", list_all("held"), fresh_shell(connection.name))
@@ -77,7 +77,7 @@ def shell_of_its_own(
 
     Raises ``ProblemError``.
     """
-    words = connection.scheduler.hold(job_of(connection.site, job, "/", _NOBODY, allocation))
+    words = connection.scheduler.hold(connection.job(job, "/", _NOBODY, allocation))
     if command:
         if words[-len(LOGIN_SHELL) :] != LOGIN_SHELL:
             text = f"{connection.scheduler.label} gives a terminal to a person only, not to a command."

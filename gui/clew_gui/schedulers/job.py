@@ -41,8 +41,10 @@ def check_directive(line: str, directives: Directives | None) -> list[Problem]:
         text = f"{line[:60]!r} is not a directive that Clew can pass on."
         return [Problem("site.directive", text, f"Write it like {directives.example}, one for each entry.", "extra")]
     # Schedulers take abbreviations: --outp is --output.
-    if any(own.startswith(match["name"]) for own in directives.ours.split()):
+    if found := [own for own in directives.ours.split() if own.startswith(match["name"])]:
         hint = "Use the field of that name, where there is one."
+        if found == ["clusters"]:
+            hint = "Jobs go to the login node's own cluster. Add a site whose login node belongs to the other cluster."
         return [Problem("site.directive", f"{line[:60]!r} is something that Clew decides itself.", hint, "extra")]
     return []
 
@@ -92,6 +94,7 @@ def _constants(job: JobSpec) -> str:
             f"clew_job={shlex.quote(job.job)}",
             f"clew_folder={shlex.quote(job.folder)}",
             f"clew_grace={GRACE_S} clew_healthy={HEALTHY_S}",
+            f"clew_exported() {{ {EXPORTED}; }}",
             "clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own='' clew_left=0",
         ]
     )
@@ -131,6 +134,14 @@ LOG = "job.log"
 """The file with the output of the keeper and the agent."""
 SCHEDULER_LOG = "scheduler.log"
 """The file with the scheduler's own output about the job."""
+EXPORTED = (
+    "awk 'BEGIN { for (name in ENVIRON) {"
+    " if (name ~ /^(SLURM_(CONF|CONF_SERVER|JWT|HOME|ROOT|SACK_[A-Z_]*)|PBS_(CONF_FILE|EXEC|HOME))$/) continue;"
+    " if (name ~ /^(S(ACCT|ACCTMGR|ALLOC|ATTACH|BATCH|BCAST|CANCEL|CONTROL|CRONTAB|DIAG|INFO|LURM|LURMD|PRIO|QUEUE"
+    "|REPORT|RUN|SHARE|STAT|TRIGGER)_|PBS)[A-Za-z0-9_]*$/) print name } }'"
+)
+"""A command that lists the environment's variables that change what the programs of Slurm and PBS do or say (their
+manual pages), but for those that say where the cluster is and how to prove who one is (decision 256)."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _GRES = re.compile(r"[A-Za-z0-9_]{1,40}(:[A-Za-z0-9_.-]{1,40})?")
@@ -164,10 +175,21 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRef(msgspec.Struct, frozen=True):
-    """A job that was sent: the scheduler's ``id`` and our own UUID ``job``, which its name carries."""
+    """A job that was sent: the scheduler's ``id`` and our own UUID ``job``, which its name carries. The id of a job on
+    another cluster than the login node's has that cluster's name behind a semicolon, as Slurm says it."""
 
     id: str
     job: str
+
+    @property
+    def number(self) -> str:
+        """The id on its cluster."""
+        return self.id.partition(";")[0]
+
+    @property
+    def cluster(self) -> str:
+        """The name of the other cluster; empty if it is the login node's."""
+        return self.id.partition(";")[2]
 
 
 def long_name(job: str) -> str:

@@ -24,7 +24,7 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.pbs import is_silent
 from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder, submission
-from clew_gui.schedulers.slurm import moment, phase_of, requeue_option, slurm_reason
+from clew_gui.schedulers.slurm import moment, of_jobs, phase_of, requeue_option, slurm_reason
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import problem
 
@@ -61,6 +61,7 @@ class MnSubmit(Scheduler):
     signature = Signature("mnsubmit")
     preset = None
     usual_time = "01:00:00"
+    account_variable = "SBATCH_ACCOUNT"
 
     def header(self, job: JobSpec, plain: str = "") -> list[str]:
         """Lines that begin with ``# @``, and Slurm's own for what they have no word for."""
@@ -74,7 +75,7 @@ class MnSubmit(Scheduler):
 
     def submitted(self, output: Output) -> Submitted:
         """Reads the answer, which comes from sbatch."""
-        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?: on cluster \S+)?", slurm.REFUSALS)
+        return submission(output, slurm.SUBMITTED, slurm.REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """The list of one's own jobs."""
@@ -96,8 +97,15 @@ class MnSubmit(Scheduler):
         """Reads the jobs' states; jobs that are not in the list are gone."""
         if output.late or output.code != 0 or is_silent(output.said):
             return all_silent(jobs, output)
-        found = {state.id: state for state in parse_mnq(output.out)}
-        return {job.id: found.get(job.id) or JobState(id=job.id, phase=Phase.GONE) for job in jobs}
+        return {job.id: JobState(id=job.id, phase=Phase.GONE) for job in jobs} | of_jobs(jobs, parse_mnq(output.out))
+
+    def ask_again(self, job: JobRef) -> Command | None:
+        """Asks with Slurm's own command, if the machine has it."""
+        return slurm.ask_scontrol(job, short_name(job.job))
+
+    def heard_again(self, job: JobRef, output: Output) -> JobState | None:
+        """Reads what ``scontrol`` says of the job."""
+        return slurm.heard_scontrol(job, short_name(job.job), output)
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """The course shows no command for that."""
@@ -109,7 +117,7 @@ class MnSubmit(Scheduler):
 
     def cancel(self, job: JobRef) -> Command:
         """``mncancel``."""
-        return ("mncancel", job.id)
+        return ("mncancel", job.number)
 
     def hold(self, job: JobSpec) -> Command:
         """``mnsh``: ``-k`` for the nodes with K80, ``-g`` for GPUs."""
@@ -209,16 +217,16 @@ def parse_mnq(text: str) -> list[JobState]:
 
 
 def _state(cells: dict[str, str]) -> JobState | None:
-    phase = phase_of(cells["state"])
-    if phase is None or not re.fullmatch(r"[0-9]{1,12}", cells["id"]):
+    if not re.fullmatch(r"[0-9]{1,12}", cells["id"]):
         return None
+    phase = phase_of(cells["state"])
     where = cells.get("where", "")
     bracketed = re.fullmatch(r"\((.*)\)", where)
     return JobState(
         id=cells["id"],
         phase=phase,
         name=cells.get("name", ""),
-        reason=bracketed[1] if bracketed is not None else cells.get("reason", ""),
+        reason=cells["state"] if phase is Phase.UNKNOWN else bracketed[1] if bracketed else cells.get("reason", ""),
         nodes="" if bracketed is not None else where,
         start=moment(cells.get("start", "")),
         limit=read_time(cells.get("limit", "")),

@@ -26,6 +26,7 @@ from clew_gui.schedulers.scheduler import (
     SitePreset,
     all_silent,
     in_folder,
+    not_heard,
     submission,
 )
 from clew_gui.schedulers.state import ENDED, JobState, JobUse, Output, PartitionLimits, Phase, Reason, Submitted, waited
@@ -38,7 +39,6 @@ _PHASES = {
     "H": Phase.PENDING,
     "W": Phase.PENDING,
     "T": Phase.PENDING,
-    "M": Phase.PENDING,
     "R": Phase.RUNNING,
     "B": Phase.RUNNING,
     "S": Phase.SUSPENDED,
@@ -106,15 +106,10 @@ class Pbs(Scheduler):
 
     def found(self, job: JobSpec, output: Output) -> str:
         """The id of the latest job of that name."""
-        empty = output.code in _UNKNOWN_CODES and not is_silent(output.said)  # Slurm's qstat says so of an empty queue
-        if output.late or (output.code and not empty):
+        if output.late or not _is_answer(output):
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         listed = [match[1] for line in output.out.splitlines() if (match := re.fullmatch(_ID, line.strip()))]
-        named = [
-            one
-            for one, fields in parse_qstat(output.out)
-            if fields.get("Job_Name") == short_name(job.job) and not _was_refused(fields)
-        ]
+        named = [one for one, fields in parse_qstat(output.out) if _is(JobRef("", job.job), one, fields)]
         return max([*listed, *named], key=_number, default="")
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
@@ -133,6 +128,16 @@ class Pbs(Scheduler):
             fields = found.get(_number(job.id))
             states[job.id] = _state(job.id, fields) if fields else JobState(id=job.id, phase=Phase.GONE)
         return states
+
+    def ask_again(self, job: JobRef) -> Command | None:
+        """Asks for all of one's own jobs; without ``qselect`` for everybody's."""
+        return ("sh", "-c", _OWN_JOBS)
+
+    def heard_again(self, job: JobRef, output: Output) -> JobState | None:
+        """Looks for the job among them, without an id by its name."""
+        mine = {one: fields for one, fields in parse_qstat(output.out) if _is(job, one, fields)}
+        last = max(mine, key=_number, default="")
+        return _state(job.id or last, mine[last]) if last else not_heard(job, output, _is_answer(output))
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """Asks for ended jobs. OpenPBS keeps them for a while; Torque prints something else here, which is ignored."""
@@ -207,6 +212,22 @@ class Pbs(Scheduler):
         return _MEMORY.search(printed) is not None or slurm.memory_ran_out(printed)
 
 
+_OWN_JOBS = """command -v qselect >/dev/null || exec qstat -f
+jobs=$(qselect -u "$(id -un)") || exit
+[ -z "$jobs" ] || exec qstat -f $jobs"""
+
+
+def _is_answer(output: Output) -> bool:
+    """Whether the server has answered: Slurm's qstat calls an empty queue an unknown job."""
+    return output.code == 0 or (output.code in _UNKNOWN_CODES and not is_silent(output.said))
+
+
+def _is(job: JobRef, one: str, fields: Mapping[str, str]) -> bool:
+    if job.id:
+        return _number(one) == _number(job.id)
+    return fields.get("Job_Name") == short_name(job.job) and not _was_refused(fields)
+
+
 def _options(job: JobSpec, name: str) -> list[str]:
     """Returns the request as qsub's options."""
     asked = job.allocation
@@ -270,7 +291,7 @@ def _state(job: str, fields: Mapping[str, str]) -> JobState:
     code = _exit_status(fields)
     used = read_clock(fields.get("resources_used.walltime", ""))
     asked = read_clock(fields.get("Resource_List.walltime", ""))
-    phase, signal = _PHASES.get(letter, Phase.PENDING), None  # known to the server, and nobody says that it has begun
+    phase, signal = _PHASES.get(letter, Phase.UNKNOWN), None
     if letter in _OVER:
         phase, signal = _end(code, used, asked, began="exec_host" in fields)
     nodes = fields.get("exec_host", "")

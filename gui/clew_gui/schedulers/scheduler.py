@@ -1,6 +1,6 @@
 """The interface of every scheduler. Commands are argument lists for the login node; nothing is run here.
 
-Times that an answer names are read as UTC: commands are to be run with ``environment()``.
+Times that an answer names are read as UTC: commands are to be run as ``without_exports`` writes them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from clew_gui.schedulers.job import SCRIPT, Directives, JobRef, JobSpec, check_job, render, render_plain
+from clew_gui.schedulers.job import EXPORTED, SCRIPT, Directives, JobRef, JobSpec, check_job, render, render_plain
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import Problem
 
 Command = tuple[str, ...]
+NOT_FOUND = 127
+"""A shell's status if there is no such command."""
 
 
 class Refusal(NamedTuple):
@@ -62,6 +64,8 @@ class Scheduler(Protocol):
     """The site to begin with; None if no machine is left that could have this scheduler."""
     usual_time: str
     """The time that a new site asks for; empty if nobody needs to ask."""
+    account_variable: str = ""
+    """The variable in which a person's start files may name the account for all jobs; empty if there is none."""
     enter_folder: str = ""
     """The line of shell that enters the folder of submission; empty if jobs begin there."""
 
@@ -89,10 +93,20 @@ class Scheduler(Protocol):
         """The id of the job of that name; empty when there is none. Raises ``ProblemError`` when nobody answered."""
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
-        """Ask for all of ``jobs`` in one call."""
+        """Ask for all of ``jobs``, which are on one cluster, in one call."""
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """The state of each of ``jobs`` by its id: GONE where the scheduler has no such job, SILENT without answer."""
+
+    def ask_again(self, job: JobRef) -> Command | None:
+        """Ask for one job in another way than ``status`` and ``find`` do; without an id by its name. None where there
+        is no other way."""
+        return None
+
+    def heard_again(self, job: JobRef, output: Output) -> JobState | None:
+        """The job's state in the answer to ``ask_again``: SILENT if it is none, None if the scheduler has no such
+        job, or cannot be asked like that."""
+        return None
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """Ask for jobs that the scheduler's queue has forgotten; None if nobody keeps such accounts."""
@@ -169,6 +183,13 @@ def environment() -> Mapping[str, str]:
     return {"TZ": "UTC0", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 
 
+def without_exports(command: Command, settings: Mapping[str, str]) -> Command:
+    """``command`` with these variables, and without those by which a person's own start files would change what the
+    scheduler's programs do."""
+    words = (f"{name}={value}" for name, value in settings.items())
+    return ("sh", "-c", f'unset $({EXPORTED}); exec env "$@"', "sh", *words, *command)
+
+
 def in_folder(folder: str, *command: str) -> Command:
     """``command`` with the script as its last argument, in the job's folder."""
     return ("sh", "-c", 'cd -- "$1" && shift && exec "$@"', "sh", folder, *command, SCRIPT)
@@ -179,6 +200,11 @@ def by_number(job: str) -> tuple[int, str]:
     return len(job), job
 
 
+def not_heard(job: JobRef, output: Output, is_answer: bool) -> JobState | None:
+    """The result of ``heard_again`` where no job is listed: None for an answer, or without such a command."""
+    return None if (is_answer and not output.late) or output.code == NOT_FOUND else all_silent([job], output)[job.id]
+
+
 def all_silent(jobs: Sequence[JobRef], output: Output, reason: str = "") -> dict[str, JobState]:
     """SILENT for all of ``jobs``, with the last line that was said as the reason."""
     lines = [line.strip() for line in output.said.splitlines() if line.strip()]
@@ -187,7 +213,8 @@ def all_silent(jobs: Sequence[JobRef], output: Output, reason: str = "") -> dict
 
 
 def submission(output: Output, id_form: str, refusals: Sequence[Refusal]) -> Submitted:
-    """The job's id where a line of the output has the form ``id_form``; else the refusal that is recognised.
+    """The job's id where a line of the output has the form ``id_form``, of which a second group is the cluster's name;
+    else the refusal that is recognised.
 
     Sites' wrappers print lines of their own before and after, so all lines are looked at, the last one first.
     """
@@ -197,7 +224,7 @@ def submission(output: Output, id_form: str, refusals: Sequence[Refusal]) -> Sub
         for line in reversed(output.out.splitlines()):
             match = re.fullmatch(id_form, line.strip())
             if match is not None:
-                return Submitted(id=match[1])
+                return Submitted(id=";".join(filter(None, match.groups())))
     problem = _recognise(output, refusals)
     return Submitted() if output.code == 0 and problem.code == "scheduler.refused" else Submitted(problem=problem)
 

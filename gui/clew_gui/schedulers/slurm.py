@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from clew_gui.schedulers.scheduler import (
     all_silent,
     by_number,
     in_folder,
+    not_heard,
     submission,
 )
 from clew_gui.schedulers.state import ENDED, JobState, JobUse, Output, PartitionLimits, Phase, Reason, Submitted, waited
@@ -41,6 +42,8 @@ _NO_VALUES = (2**32 - 2, 2**32 - 1)
 """What older versions write for an energy that is not known."""
 _BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _UNKNOWN = "Invalid job id specified"
+SUBMITTED = r"(?:Submitted batch job )?([0-9]{1,12})(?:(?:;| on cluster )([A-Za-z0-9_.-]{1,100}))?"
+"""The answer to a submission: the id, and the cluster where that is named."""
 _PHASES = {
     "PENDING": Phase.PENDING,
     "CONFIGURING": Phase.PENDING,
@@ -53,25 +56,30 @@ _PHASES = {
     "STAGE_OUT": Phase.COMPLETING,
     "COMPLETED": Phase.COMPLETED,
     "FAILED": Phase.FAILED,
-    "SPECIAL_EXIT": Phase.FAILED,
     "BOOT_FAIL": Phase.NODE_FAILED,
     "NODE_FAIL": Phase.NODE_FAILED,
     "CANCELLED": Phase.CANCELLED,
     "PREEMPTED": Phase.CANCELLED,
-    "REVOKED": Phase.CANCELLED,
     "TIMEOUT": Phase.TIMED_OUT,
     "DEADLINE": Phase.TIMED_OUT,
     "OUT_OF_MEMORY": Phase.OUT_OF_MEMORY,
     "REQUEUED": Phase.REQUEUED,
     "REQUEUE_FED": Phase.REQUEUED,
     "REQUEUE_HOLD": Phase.REQUEUED,
+    "SPECIAL_EXIT": Phase.REQUEUED,
     "RESV_DEL_HOLD": Phase.PENDING,
     "EXPEDITING": Phase.PENDING,
-    "LAUNCH_FAILED": Phase.FAILED,
-    "RECONFIG_FAIL": Phase.NODE_FAILED,
+    "LAUNCH_FAILED": Phase.PENDING,
     "POWER_UP_NODE": Phase.PENDING,
 }
-_REASONS_OF_WORDS = {"RESV_DEL_HOLD": "ReservationDeleted"}
+"""What Slurm calls flags of a state (https://slurm.schedmd.com/job_state_codes.html) ends no job. The others, such as
+REVOKED, of a job that another cluster of a federation may run, and words of newer versions are UNKNOWN."""
+_REASONS_OF_WORDS = {
+    "RESV_DEL_HOLD": "ReservationDeleted",
+    "LAUNCH_FAILED": "JobLaunchFailure",
+    "REQUEUE_HOLD": "job requeued in held state",
+    "SPECIAL_EXIT": "job requeued in held state",
+}
 """Words that say why a job waits better than the reason beside them."""
 _SHORT = {
     "PD": "PENDING",
@@ -128,11 +136,12 @@ class Slurm(Scheduler):
         "--mem=8G or --exclusive",
         """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
         time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
-        wait parsable export export-file comment""",
+        wait parsable export export-file comment clusters""",
     )
     signature = Signature("sbatch")
     preset = SitePreset("slurm", "A Slurm cluster")
     usual_time = "01:00:00"
+    account_variable = "SBATCH_ACCOUNT"
 
     def header(self, job: JobSpec, plain: str = "") -> list[str]:
         """Lines that begin with ``#SBATCH``."""
@@ -146,7 +155,7 @@ class Slurm(Scheduler):
 
     def submitted(self, output: Output) -> Submitted:
         """The id, with or without ``--parsable``."""
-        return submission(output, r"(?:Submitted batch job )?([0-9]{1,12})(?:;\S+| on cluster \S+)?", REFUSALS)
+        return submission(output, SUBMITTED, REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """Looks for the job by its whole name, also among jobs that have just ended."""
@@ -156,41 +165,39 @@ class Slurm(Scheduler):
         """The id of the latest job of that name."""
         if output.late or output.code:
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
-        states = [state for line in output.out.splitlines() if (state := parse_squeue_line(line)) is not None]
-        # What was refused is listed as well for a while, as failed and without nodes.
-        taken = (state for state in states if state.nodes or state.phase not in ENDED)
-        ids = [state.id for state in taken if state.name == long_name(job.job)]
-        return max(ids, key=by_number, default="")
+        return latest_named(parse_squeue(output.out), long_name(job.job))
 
     def status(self, jobs: Sequence[JobRef]) -> Command:
         """Asks with one ``squeue`` for all jobs; those that have ended are shown for some minutes (MinJobAge)."""
-        ids = ",".join(job.id for job in jobs)
-        return ("squeue", "--noheader", "--states=all", f"--jobs={ids}", f"--format={_FORMAT}")
+        return ("squeue", "--noheader", "--states=all", *_on_cluster(*jobs), f"--format={_FORMAT}")
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """A job that is not among the lines is gone; Slurm says so in words only when one job was asked for."""
         if output.late or (output.code != 0 and _UNKNOWN not in output.said):
             return all_silent(jobs, output)
-        wanted = {job.id for job in jobs}
-        lines = (parse_squeue_line(line) for line in output.out.splitlines())
-        found = {state.id: state for state in lines if state is not None and state.id in wanted}
-        return {one: found.get(one) or JobState(id=one, phase=Phase.GONE) for one in wanted}
+        return {job.id: JobState(id=job.id, phase=Phase.GONE) for job in jobs} | of_jobs(jobs, parse_squeue(output.out))
+
+    def ask_again(self, job: JobRef) -> Command | None:
+        """``scontrol``, which filters nothing."""
+        return ask_scontrol(job, long_name(job.job))
+
+    def heard_again(self, job: JobRef, output: Output) -> JobState | None:
+        """Reads what ``scontrol`` says of the job."""
+        return heard_scontrol(job, long_name(job.job), output)
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """``sacct``, which many sites do not have."""
-        ids = ",".join(job.id for job in jobs)
-        return ("sacct", "--noheader", "--parsable2", f"--jobs={ids}", f"--format={_ACCOUNTS}")
+        return ("sacct", "--noheader", "--parsable2", *_on_cluster(*jobs), f"--format={_ACCOUNTS}")
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Returns what the accounts say; nothing if there are none."""
         if output.late or output.code != 0:
             return {}
-        wanted = {job.id for job in jobs}
-        return {state.id: state for state in parse_sacct(output.out) if state.id in wanted}
+        return of_jobs(jobs, parse_sacct(output.out))
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to all of the job, and KILL half a minute later."""
-        return ("scancel", job.id)
+        return ("scancel", *_clusters(job), job.number)
 
     def hold(self, job: JobSpec) -> Command:
         """An allocation with a shell on its first node."""
@@ -202,12 +209,11 @@ class Slurm(Scheduler):
 
         Without ``--unbuffered`` bytes are kept back until the end of a line, or until the step ends.
         """
-        step = ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
-        return (*step, *command)
+        return (*_step(job), "--unbuffered", *command)
 
     def attach(self, job: JobRef, command: Command) -> Command | None:
         """A further step, as in ``relay``, with a terminal."""
-        return ("srun", f"--jobid={job.id}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet", "--pty", *command)
+        return (*_step(job), "--pty", *command)
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Slurm's reason as a sentence."""
@@ -289,27 +295,88 @@ def requeue_option(job: JobSpec) -> str:
     return "--requeue" if job.requeue else "--no-requeue"
 
 
-def parse_squeue_line(line: str) -> JobState | None:
-    """Parses one line of ``squeue``; None if it is something else, such as a site's greeting."""
-    parts = line.strip().split("|", 8)
-    if len(parts) != 9 or not re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
-        return None
-    job_id, word, reason, nodes, start, end, limit, _, name = parts
+def _clusters(*jobs: JobRef) -> tuple[str, ...]:
+    """The option for a job that is not on the login node's own cluster; all of ``jobs`` are on the same."""
+    return (f"--clusters={jobs[0].cluster}",) if jobs[0].cluster else ()
+
+
+def _on_cluster(*jobs: JobRef) -> tuple[str, ...]:
+    return (*_clusters(*jobs), f"--jobs={','.join(job.number for job in jobs)}")
+
+
+def _step(job: JobRef) -> Command:
+    return ("srun", *_clusters(job), f"--jobid={job.number}", "--overlap", "--nodes=1", "--ntasks=1", "--quiet")
+
+
+def of_jobs(jobs: Sequence[JobRef], states: Iterable[JobState]) -> dict[str, JobState]:
+    """The states of ``jobs`` by their ids: an answer may leave the cluster's name out."""
+    numbers = {job.number: job.id for job in jobs}
+    found = ((numbers.get(state.id.partition(";")[0]), state) for state in states)
+    return {job: replace(state, id=job) for job, state in found if job is not None}
+
+
+def latest_named(states: Iterable[JobState], name: str) -> str:
+    """The id of the latest job of that name. What was refused is listed as well for a while, as failed and without
+    nodes; that is none."""
+    ids = [state.id for state in states if state.name == name and (state.nodes or state.phase not in ENDED)]
+    return max(ids, key=by_number, default="")
+
+
+def parse_squeue(text: str) -> Iterator[JobState]:
+    """Parses what ``squeue`` prints; what is something else, such as a site's greeting, is passed over. A line with
+    the name of another cluster is about those that follow."""
+    cluster = ""
+    for line in text.splitlines():
+        if line.startswith("CLUSTER: "):
+            cluster = f";{line.removeprefix('CLUSTER: ').strip()}"
+        parts = line.strip().split("|", 8)
+        if len(parts) == 9 and re.fullmatch(r"[0-9]{1,12}(_\S{1,40}|\+[0-9]{1,6})?", parts[0]):
+            job, word, reason, nodes, start, end, limit, _, name = parts
+            yield _listed(job + cluster, word.strip(), reason, nodes, start, end, limit, name)
+
+
+def _listed(job: str, word: str, reason: str, nodes: str, start: str, end: str, limit: str, name: str) -> JobState:
     phase = phase_of(word)
-    if phase is None:  # a newer Slurm's word: the job is known, and nobody says that it has begun or ended
-        phase, reason = Phase.PENDING, word.strip()
-    reason = _REASONS_OF_WORDS.get(word.strip(), reason)
     waits = phase in (Phase.PENDING, Phase.REQUEUED)
+    full = _SHORT.get(word, word)
     return JobState(
-        id=job_id,
+        id=job,
         phase=phase,
         name=name.strip(),
-        reason=reason.strip(),
+        reason=word if phase is Phase.UNKNOWN else _REASONS_OF_WORDS.get(full, reason.strip()),
         nodes="" if waits else nodes.strip(),
         start=moment(start),
         end=None if waits else moment(end),
         limit=read_time(limit),
     )
+
+
+_BY_NAME = 'jobs=$(scontrol --oneliner show job) || exit; printf "%s\\n" "$jobs" | grep -F " JobName=$1 " || :'
+
+
+def ask_scontrol(job: JobRef, name: str) -> Command:
+    """Asks for the job, without an id for all that are called ``name``."""
+    if not job.id:
+        return ("sh", "-c", _BY_NAME, "sh", name)
+    return ("scontrol", "--oneliner", *_clusters(job), "show", "job", job.number)
+
+
+def heard_scontrol(job: JobRef, name: str, output: Output) -> JobState | None:
+    """Reads what ``scontrol`` says; see ``Scheduler.heard_again``."""
+    found = [_of_scontrol(line) for line in output.out.splitlines() if line.startswith("JobId=")]
+    wanted = job.number or latest_named(found, name)
+    answered = output.code == 0 or _UNKNOWN in output.said
+    state = next((state for state in found if state.id == wanted), None)
+    return not_heard(job, output, answered) if state is None else replace(state, id=job.id or state.id)
+
+
+def _of_scontrol(line: str) -> JobState:
+    """Reads a line such as ``JobId=7 JobName=wrap … JobState=PENDING Reason=job requeued in held state …``."""
+    known: dict[str, str] = {}
+    for name, value in re.findall(r"([A-Za-z]+)=(.*?)(?= [A-Za-z:/]+=|$)", line):
+        known.setdefault(name, "" if value == "(null)" else value)
+    names = ("JobId", "JobState", "Reason", "NodeList", "StartTime", "EndTime", "TimeLimit", "JobName")
+    return _listed(*(known.get(name, "") for name in names))
 
 
 def parse_sacct(text: str) -> list[JobState]:
@@ -329,12 +396,11 @@ def parse_sacct(text: str) -> list[JobState]:
 
 def _accounted(job_id: str, fields: Sequence[str]) -> JobState:
     word, code, start, end, nodes, minutes, submitted, _, energy, name = fields
-    phase = phase_of(word) or Phase.PENDING  # as in squeue's lines
     exit_code, signal = _exit(code)
     by = re.fullmatch(r"CANCELLED by (\S{1,60})", word.strip())
     return JobState(
         id=job_id,
-        phase=phase,
+        phase=phase_of(word),
         name=name.strip(),
         reason=word.strip(),
         nodes="" if nodes.startswith("None") else nodes.strip(),
@@ -360,10 +426,10 @@ def _joules(text: str) -> float | None:
     return float(match[0]) or None if match is not None and int(match[0]) not in _NO_VALUES else None
 
 
-def phase_of(word: str) -> Phase | None:
-    """The phase for ``RUNNING``, ``R``, ``CANCELLED by 1001``, ``CANCELLED+``; None for an unknown word."""
+def phase_of(word: str) -> Phase:
+    """The phase for ``RUNNING``, ``R``, ``CANCELLED by 1001``, ``CANCELLED+``."""
     first = word.strip().split(" ")[0].rstrip("+").upper()
-    return _PHASES.get(_SHORT.get(first, first))
+    return _PHASES.get(_SHORT.get(first, first), Phase.UNKNOWN)
 
 
 def _exit(text: str) -> tuple[int | None, int | None]:
@@ -499,6 +565,9 @@ _REASONS: Mapping[str, Reason] = {
     "MaxMemPerLimit": Reason("It will not start: it asks for more memory than is allowed.", True),
     "MaxCpusPerLimit": Reason("It will not start: it asks for more CPU cores than are allowed.", True),
     "launch failed requeued held": Reason("It will not start: its start failed, and the scheduler holds it.", True),
+    "job requeued in held state": Reason(
+        "It will not start: it was put back into the queue, and is held. `scontrol release` lets it go.", True
+    ),
 }
 """Slurm's reasons, from `squeue`(1), "JOB REASON CODES"."""
 
@@ -534,7 +603,8 @@ def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | 
         nodes = re.search(r"UnavailableNodes:([A-Za-z0-9_.,\[\]-]+)", name)
         known = _REASONS["ReqNodeNotAvail"]
         return Reason(f"{known.text[:-1]} ({nodes[1]}).", True) if nodes else known
-    return _REASONS.get(name) or _REASONS.get(name.replace(" ", "_")) or _limit(name)
+    spellings = (name, name.replace(" ", "_"), name.replace("_", " "))  # squeue's and scontrol's
+    return next((known for one in spellings if (known := _REASONS.get(one)) is not None), None) or _limit(name)
 
 
 def _exceeds(asked: int | None, limits: PartitionLimits | None) -> bool:
@@ -548,6 +618,8 @@ def _nodes(number: int) -> str:
 def _limit(name: str) -> Reason:
     """The families ``AssocGrpCPUMinutesLimit``, ``QOSMaxJobsPerUserLimit`` and so on, about eighty of them."""
     match = re.fullmatch(r"(Assoc|QOS)(Grp|Max|Min)([A-Za-z]+)", name)
+    if match is None and re.search(r"(?<![a-z])held(?![a-z])", name):
+        return Reason(f"It will not start: it is held ({name}). `scontrol release` lets it go.", True)
     if match is None:
         return Reason(f"It waits. The scheduler gives the reason {name!r}." if name else _REASONS["None"].text)
     whose, bound, rest = match.groups()

@@ -24,6 +24,8 @@ class Phase(StrEnum):
     TIMED_OUT = "TIMED_OUT"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     NODE_FAILED = "NODE_FAILED"
+    UNKNOWN = "UNKNOWN"
+    """The scheduler has it, in a state of which it is not known whether it waits, runs or is over."""
     GONE = "GONE"
     """The scheduler does not know it, or not any more."""
     SILENT = "SILENT"
@@ -32,6 +34,7 @@ class Phase(StrEnum):
 
 WAITING = frozenset({Phase.PENDING, Phase.REQUEUED})
 ON_NODE = frozenset({Phase.RUNNING, Phase.SUSPENDED, Phase.COMPLETING})
+NOT_KNOWN = frozenset({Phase.SILENT, Phase.UNKNOWN})
 ENDED = frozenset(
     {Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED, Phase.TIMED_OUT, Phase.OUT_OF_MEMORY, Phase.NODE_FAILED}
 )

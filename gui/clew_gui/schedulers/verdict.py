@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, Phase
+from clew_gui.schedulers.state import ENDED, ON_NODE, JobState, Phase
 
 _LINE = re.compile(r"([a-z]{1,16})=([^\n\0]{0,300})")
 NAME = re.compile(r"record\.[0-9]{1,6}")
@@ -133,7 +133,7 @@ def conclude(
     the scheduler wrote so into the job's output. ``done`` says that all its runs have ended in it: then it has done its
     work, although nobody saw it end.
     """
-    if queue.phase is Phase.SILENT or queue.phase in WAITING or queue.phase in ON_NODE:
+    if queue.phase not in ENDED and queue.phase is not Phase.GONE:
         return queue
     if accounts is not None:
         queue = msgspec.structs.replace(queue, use=accounts.use)

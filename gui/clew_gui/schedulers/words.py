@@ -28,6 +28,11 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
     match state.phase:
         case Phase.PENDING:
             return scheduler.explain(state, limits)
+        case Phase.REQUEUED if (held := scheduler.explain(state, limits)).blocked:
+            return held
+        case Phase.UNKNOWN:
+            text = f"The {asked(scheduler)} calls the job's state {state.reason}, which Clew does not know."
+            return Reason(f"{text} Clew keeps asking.")
         case Phase.FAILED:
             return Reason(_failed(state))
         case Phase.CANCELLED:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import msgspec
 
 from clew_gui.schedulers.registry import SCHEDULERS, SchedulerName, scheduler_of
-from clew_gui.schedulers.scheduler import Signature
+from clew_gui.schedulers.scheduler import NOT_FOUND, Signature
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site, address
-from clew_gui.sites.site_connection import NOT_FOUND, SiteConnection
+from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import problem
 
 LIMIT_S = 60.0

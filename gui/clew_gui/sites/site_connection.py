@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
+from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.schedulers.job import JobRef, JobSpec
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.schedulers.scheduler import Command, environment
-from clew_gui.schedulers.state import Output
+from clew_gui.schedulers.scheduler import NOT_FOUND, Command, environment, without_exports
+from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
-from clew_gui.sites.site import Site
+from clew_gui.sites.site import Site, job_of
 from clew_gui.sites.unwritten import unwritten
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
@@ -89,8 +92,6 @@ class SiteLayout(msgspec.Struct, frozen=True):
 _REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
 CALL_LIMIT_S = 45.0
 """The bound on one call: a dead controller kept `squeue` for 28 s with short settings; sites have longer ones."""
-NOT_FOUND = 127
-"""A shell's status if there is no such command."""
 # Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
 _PATH = """
 clew_finish() { :; }
@@ -118,6 +119,7 @@ class SiteConnection:
         self._layout: SiteLayout | None = None
         self._login_path: str | None = None
         self._path = ""
+        self._account: str | None = None
         self._asking = threading.Lock()
 
     @property
@@ -141,7 +143,7 @@ class SiteConnection:
 
     def command(self, command: Command) -> Command:
         """``command`` for a stream or a terminal, with the path on which ``run`` has found the site's programs."""
-        return ("env", f"PATH={self._path}", *command) if self._path else command
+        return without_exports(command, {"PATH": self._path} if self._path else {})
 
     def _path_of_login(self, timeout: float) -> str:
         """The search path of a login shell with the site's modules, asked for once; empty when it is unknown."""
@@ -153,9 +155,8 @@ class SiteConnection:
 
     def _run(self, command: Command, stdin: bytes, timeout: float, path: str = "") -> Output:
         found = {**environment(), **({"PATH": path} if path else {})}
-        words = ("env", *(f"{name}={value}" for name, value in found.items()), *command)
         try:
-            done = self.ssh.run(words, stdin=stdin, timeout=timeout)
+            done = self.ssh.run(without_exports(command, found), stdin=stdin, timeout=timeout)
         except ProblemError as error:
             if error.problems[0].code == "ssh.timeout":
                 return Output(code=-1, late=True)
@@ -169,6 +170,44 @@ class SiteConnection:
             if self._layout is None:
                 self._layout = SiteLayout(self._find_home())
             return self._layout
+
+    def job_states(self, jobs: Sequence[JobRef]) -> dict[str, JobState]:
+        """The state of each job by its id, in one call for each cluster. One that the scheduler does not list is asked
+        for in another way before it counts as gone. Raises ``ProblemError`` when the site cannot be reached."""
+        states: dict[str, JobState] = {}
+        for cluster in dict.fromkeys(job.cluster for job in jobs):
+            there = [job for job in jobs if job.cluster == cluster]
+            states |= self.scheduler.states(there, self.run(self.scheduler.status(there)))
+        gone = [job for job in jobs if states[job.id].phase is Phase.GONE]
+        return states | {job.id: state for job in gone if (state := self.asked_again(job)) is not None}
+
+    def asked_again(self, job: JobRef) -> JobState | None:
+        """The state of a job that the scheduler does not list, asked for in another way; None if it has no such job."""
+        command = self.scheduler.ask_again(job)
+        return self.scheduler.heard_again(job, self.run(command)) if command is not None else None
+
+    def job(
+        self,
+        job: str,
+        folder: str,
+        agent: tuple[str, ...],
+        allocation: AllocationRequest | None = None,
+        environment: Mapping[str, str] = {},
+    ) -> JobSpec:
+        """The job of ``job_of`` on this site. One that names no account is charged to that of the person's own start
+        files. Raises ``ProblemError`` when the site cannot be reached."""
+        asked = allocation if allocation is not None else self.site.allocation
+        charged = replace(asked, account=asked.account or self.account())
+        return job_of(self.site, job, folder, agent, charged, environment)
+
+    def account(self) -> str:
+        """The account that the person's start files name for all jobs; empty: none. Raises ``ProblemError``."""
+        with self._asking:
+            if self._account is None:
+                variable = self.scheduler.account_variable
+                done = self.ssh.run(("printenv", variable), timeout=CALL_LIMIT_S) if variable else None
+                self._account = done.stdout.decode(errors="replace").strip() if done is not None else ""
+            return self._account
 
     def make_folder(self, path: str) -> None:
         """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""

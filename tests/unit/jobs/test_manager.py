@@ -255,7 +255,12 @@ def test_a_network_that_goes_away_meanwhile_is_waited_for(office: Office) -> Non
     assert office.login.sent == 1
 
 
-def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(office: Office, manager: JobManager) -> None:
+@pytest.mark.parametrize("hides", [False, True], ids=["listed", "not listed"])
+def test_an_answer_that_was_lost_is_looked_for_and_nothing_is_sent_twice(
+    office: Office, manager: JobManager, hides: bool
+) -> None:
+    office.login.hides = hides
+
     def lose() -> None:
         office.login.after.clear()
         raise AWAY
@@ -591,6 +596,57 @@ def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(offic
         del office.login.jobs["1"]
         news = reach(manager, order.job, JobStage.LOST)
     assert (news.phase, news.problem.code if news.problem is not None else "") == (Phase.GONE, "job.lost")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING", "A_WORD_OF_TOMORROW"])
+def test_an_empty_list_ends_no_job_that_the_scheduler_has(office: Office, manager: JobManager, state: str) -> None:
+    order = sent(office, manager)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running")
+    office.login.hides, office.login.jobs["1"].state = True, state
+    asked = len(office.login.commands)
+    until(manager, lambda: sum("--jobs=1" in words for words in office.login.commands[asked:]) > 3)
+    assert not any(news.over for news in office.told)
+    del office.login.jobs["1"]
+    reach(manager, order.job, JobStage.LOST)
+
+
+def test_a_job_that_is_held_after_it_ran_is_watched_until_it_runs_again(office: Office, manager: JobManager) -> None:
+    order = sent(office, manager)
+    job = office.login.jobs["1"]
+    job.state = "RUNNING"
+    reach(manager, order.job, JobStage.RUNNING)
+    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "terminated")
+    job.state, job.reason = "SPECIAL_EXIT", "job requeued in held state"
+    news = reach(manager, order.job, JobStage.QUEUED)
+    assert news.blocked
+    assert news.text == "It will not start: it was put back into the queue, and is held. `scontrol release` lets it go."
+    job.state = "RUNNING"
+    reach(manager, order.job, JobStage.RUNNING)
+
+
+def test_a_state_that_is_not_known_changes_only_what_is_said(office: Office, manager: JobManager) -> None:
+    order = sent(office, manager)
+    job = office.login.jobs["1"]
+    job.state = "RUNNING"
+    reach(manager, order.job, JobStage.RUNNING)
+    job.state = "REVOKED"
+    until(manager, lambda: "REVOKED" in manager.news(order.job).text)
+    assert manager.news(order.job).stage is JobStage.RUNNING
+    job.state, job.reason = "PENDING", "BeginTime"
+    assert reach(manager, order.job, JobStage.QUEUED).text.startswith("The job was put back into the queue")
+
+
+def test_an_account_of_the_start_files_is_used_where_the_site_names_none_and_said(
+    office: Office, manager: JobManager
+) -> None:
+    office.login.exported["SBATCH_ACCOUNT"] = "thesis"
+    order = sent(office, manager)
+    script = office.login.files[f"{CLEW}/jobs/{order.job}/job.sh"].decode()
+    assert "#SBATCH --account=thesis\n" in script
+    assert "Goes to Slurm on Lab, charged to thesis, which SBATCH_ACCOUNT names there." in office.texts(order.job)
+    other = sent(office, manager, allocation=AllocationRequest(time="10", account="course"))
+    assert "#SBATCH --account=course\n" in office.login.files[f"{CLEW}/jobs/{other.job}/job.sh"].decode()
+    assert "Goes to Slurm on Lab." in office.texts(other.job)
 
 
 @pytest.mark.parametrize(("began", "stage"), [(1, JobStage.ENDED), (9**11, JobStage.LOST)], ids=["in it", "before it"])

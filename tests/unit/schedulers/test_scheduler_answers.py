@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clew_gui.schedulers.job import JobRef
-from clew_gui.schedulers.registry import scheduler_of
+from clew_gui.schedulers.job import JobRef, check_directive
+from clew_gui.schedulers.registry import SchedulerName, scheduler_of
 from clew_gui.schedulers.state import JobState, JobUse, Output, PartitionLimits, Phase
+from clew_gui.schedulers.verdict import conclude
+from clew_gui.schedulers.words import describe
 from clew_shared.base.problem import ProblemError
 from tests.contract.joblab import JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
@@ -28,7 +30,36 @@ def test_slurms_refusals(kind: str, said: str) -> None:
 def test_slurms_answers_with_words_and_a_clusters_name() -> None:
     submitted = scheduler_of("slurm").submitted
     assert submitted(Output(0, slurm.SUBMITTED_WORDS)).id == "2"
-    assert submitted(Output(0, "sbatch: hello from the site\n4711;mini\nbye\n")).id == "4711"
+    assert submitted(Output(0, "sbatch: hello from the site\n4711;mini\nbye\n")).id == "4711;mini"
+    assert submitted(Output(0, "Submitted batch job 4711 on cluster mini\n")).id == "4711;mini"
+
+
+def test_of_a_job_on_another_cluster_that_cluster_is_asked() -> None:
+    slurm_, there = scheduler_of("slurm"), ref("4711;serial")
+    steps = [slurm_.relay(there, ("true",)), slurm_.attach(there, ("true",))]
+    commands = [slurm_.status([there]), slurm_.history([there]), slurm_.cancel(there), slurm_.ask_again(there), *steps]
+    for command in commands:
+        assert command is not None
+        assert "--clusters=serial" in command
+        assert {"4711", "--jobs=4711", "--jobid=4711"} & set(command)
+        assert not [word for word in command if ";" in word]
+    line = f"4711|RUNNING|None|node1|N/A|N/A|10:00|1|clew-{JOB}\n"
+    for said in (f"CLUSTER: serial\n{line}", line):
+        assert slurm_.states([there], Output(0, said))["4711;serial"].phase is Phase.RUNNING
+    assert slurm_.states([there], Output(0, "CLUSTER: serial\n"))["4711;serial"].phase is Phase.GONE
+    assert slurm_.found(a_job(job=JOB), Output(0, f"CLUSTER: serial\n{line}")) == "4711;serial"
+    ended = slurm_.ended([there], Output(0, slurm.SACCT.replace("35|", "4711|")))
+    assert ended["4711;serial"].phase is Phase.FAILED
+
+
+@pytest.mark.parametrize("line", ["--clusters=serial", "--clu=a,b", "--clusters"])
+def test_a_directive_that_sends_jobs_to_another_cluster_is_refused_in_words(line: str) -> None:
+    (found,) = check_directive(line, scheduler_of("slurm").directives)
+    assert found.where == "extra"
+    assert (
+        found.hint
+        == "Jobs go to the login node's own cluster. Add a site whose login node belongs to the other cluster."
+    )
 
 
 def test_how_slurms_jobs_ended() -> None:
@@ -123,10 +154,22 @@ def test_mnq_with_other_columns() -> None:
     ("word", "reason", "phase", "said"),
     [
         ("RESV_DEL_HOLD", "Reservation wed was deleted", Phase.PENDING, "ReservationDeleted"),
+        ("RD", "x", Phase.PENDING, "ReservationDeleted"),
         ("EXPEDITING", "None", Phase.PENDING, "None"),
-        ("A_WORD_OF_TOMORROW", "None", Phase.PENDING, "A_WORD_OF_TOMORROW"),
-        ("ZZ", "", Phase.PENDING, "ZZ"),
-        ("RD", "x", Phase.PENDING, "x"),
+        ("POWER_UP_NODE", "None", Phase.PENDING, "None"),
+        ("LAUNCH_FAILED", "launch failed requeued held", Phase.PENDING, "JobLaunchFailure"),
+        ("REQUEUE_FED", "None", Phase.REQUEUED, "None"),
+        ("REQUEUE_HOLD", "x", Phase.REQUEUED, "job requeued in held state"),
+        ("SPECIAL_EXIT", "None", Phase.REQUEUED, "job requeued in held state"),
+        ("SE", "None", Phase.REQUEUED, "job requeued in held state"),
+        ("STOPPED", "None", Phase.SUSPENDED, "None"),
+        ("SUSPENDED", "None", Phase.SUSPENDED, "None"),
+        ("SIGNALING", "None", Phase.RUNNING, "None"),
+        ("STAGE_OUT", "None", Phase.COMPLETING, "None"),
+        ("REVOKED", "None", Phase.UNKNOWN, "REVOKED"),
+        ("RECONFIG_FAIL", "None", Phase.UNKNOWN, "RECONFIG_FAIL"),
+        ("A_WORD_OF_TOMORROW", "None", Phase.UNKNOWN, "A_WORD_OF_TOMORROW"),
+        ("ZZ", "", Phase.UNKNOWN, "ZZ"),
     ],
 )
 def test_a_job_that_the_scheduler_lists_is_known_whatever_it_says_of_it(
@@ -135,10 +178,86 @@ def test_a_job_that_the_scheduler_lists_is_known_whatever_it_says_of_it(
     line = f"5|{word}|{reason}||N/A|N/A|10:00|1|clew-11111111-1111-4111-8111-111111111111"
     state = scheduler_of("slurm").states([ref("5")], Output(0, line + "\n"))["5"]
     assert (state.phase, state.reason) == (phase, said)
+    assert conclude(state, looked=True) == state, "it is not over"
     assert scheduler_of("slurm").states([ref("6")], Output(0, line + "\n"))["6"].phase is Phase.GONE
+    table = f"JOBID NAME ST NODELIST(REASON)\n5 c0f3d6c5 {word} ({said})\n"
+    assert scheduler_of("mnsubmit").states([ref("5")], Output(0, table))["5"].phase is phase
 
 
-def test_a_job_of_pbs_in_a_state_of_tomorrow_is_known_and_waits() -> None:
-    text = "Job Id: 7.server\n    Job_Name = clew\n    job_state = Y\n"
+@pytest.mark.parametrize(
+    ("word", "reason", "text", "blocked"),
+    [
+        ("SPECIAL_EXIT", "job requeued in held state", "is held. `scontrol release` lets it go.", True),
+        ("REQUEUE_HOLD", "None", "is held. `scontrol release` lets it go.", True),
+        ("PENDING", "job_requeued_in_held_state", "is held. `scontrol release` lets it go.", True),
+        ("PENDING", "user env retrieval failed requeued held", "(user env retrieval failed requeued held)", True),
+        ("PENDING", "JobHeldUser", "you have held it.", True),
+        ("PENDING", "JobHeldAdmin", "an administrator has held it.", True),
+        ("LAUNCH_FAILED", "None", "its start failed.", True),
+        ("RESV_DEL_HOLD", "None", "its reservation does not exist any more.", True),
+        ("REQUEUED", "BeginTime", "The job was put back into the queue, and will start again.", False),
+        ("REVOKED", "None", "The scheduler calls the job's state REVOKED, which Clew does not know.", False),
+    ],
+)
+def test_a_job_that_is_held_or_in_an_unknown_state_says_so(word: str, reason: str, text: str, blocked: bool) -> None:
+    line = f"5|{word}|{reason}||N/A|N/A|10:00|1|clew-{JOB}\n"
+    state = scheduler_of("slurm").states([ref("5")], Output(0, line))["5"]
+    said = describe(state, scheduler_of("slurm"))
+    assert text in said.text
+    assert said.blocked is blocked
+
+
+@pytest.mark.parametrize(("letter", "reason"), [("Y", "state Y"), ("M", "state M"), ("", "state not given")])
+def test_a_job_of_pbs_in_a_state_of_tomorrow_is_known(letter: str, reason: str) -> None:
+    text = f"Job Id: 7.server\n    Job_Name = clew\n    job_state = {letter}\n"
     state = scheduler_of("pbs").states([ref("7.server")], Output(0, text))["7.server"]
-    assert (state.phase, state.reason) == (Phase.PENDING, "state Y")
+    assert (state.phase, state.reason) == (Phase.UNKNOWN, reason)
+
+
+# --- Asked again, in another way --------------------------------------------------------------------------------------
+
+HELD = slurm.SCONTROL.replace("JobState=RUNNING Reason=None", "JobState=SPECIAL_EXIT Reason=job_requeued_in_held_state")
+
+
+def test_a_job_that_is_not_listed_is_asked_for_in_another_way() -> None:
+    again = scheduler_of("slurm").heard_again
+    state = again(ref("7;serial"), Output(0, slurm.SCONTROL))
+    assert state == JobState(
+        id="7;serial",
+        phase=Phase.RUNNING,
+        name=f"clew-{JOB}",
+        reason="None",
+        nodes="node1",
+        start=1795750030.0,
+        end=1795750630.0,
+        limit=600,
+    )
+    held = again(ref("7"), Output(0, HELD))
+    assert held is not None
+    assert (held.phase, describe(held, scheduler_of("slurm")).blocked) == (Phase.REQUEUED, True)
+    by_name = again(ref(""), Output(0, slurm.SCONTROL))
+    assert by_name is not None
+    assert by_name.id == "7"
+    gone = slurm.SCONTROL.replace("RUNNING", "FAILED").replace(" NodeList=node1", " NodeList=(null)")
+    assert again(ref(""), Output(0, gone)) is None, "it was refused"
+    assert again(ref("8"), Output(0, slurm.SCONTROL)) is None
+
+
+@pytest.mark.parametrize("name", ["slurm", "mnsubmit", "pbs"])
+def test_only_an_answer_or_the_lack_of_such_a_command_says_that_there_is_no_such_job(name: SchedulerName) -> None:
+    again = scheduler_of(name).heard_again
+    assert again(ref("7"), Output(0)) is None
+    assert again(ref("7"), Output(153 if name == "pbs" else 1, err=slurm.UNKNOWN)) is None
+    assert again(ref("7"), Output(127, err="sh: 1: not found")) is None
+    silent = (Output(1, err=slurm.DOWN), Output(0, late=True), Output(255, err=pbs.TORQUE_DOWN))
+    assert [state.phase for one in silent if (state := again(ref("7"), one)) is not None] == [Phase.SILENT] * 3
+
+
+def test_a_job_of_pbs_that_is_not_listed_is_looked_for_among_ones_own() -> None:
+    again = scheduler_of("pbs").heard_again
+    running, other = again(ref("16.server"), Output(0, pbs.QSTAT)), again(ref("99"), Output(0, pbs.QSTAT))
+    assert running is not None
+    assert (running.id, running.phase, other) == ("16.server", Phase.RUNNING, None)
+    by_name = again(ref(""), Output(0, pbs.QSTAT))
+    assert by_name is not None
+    assert by_name.id == "16", "17 was refused"
