@@ -41,10 +41,8 @@ def check_directive(line: str, directives: Directives | None) -> list[Problem]:
         text = f"{line[:60]!r} is not a directive that Clew can pass on."
         return [Problem("site.directive", text, f"Write it like {directives.example}, one for each entry.", "extra")]
     # Schedulers take abbreviations: --outp is --output.
-    if found := [own for own in directives.ours.split() if own.startswith(match["name"])]:
+    if any(own.startswith(match["name"]) for own in directives.ours.split()):
         hint = "Use the field of that name, where there is one."
-        if found == ["clusters"]:
-            hint = "Jobs go to the login node's own cluster. Add a site whose login node belongs to the other cluster."
         return [Problem("site.directive", f"{line[:60]!r} is something that Clew decides itself.", hint, "extra")]
     return []
 

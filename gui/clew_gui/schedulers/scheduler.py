@@ -80,6 +80,10 @@ class Scheduler(Protocol):
         header = self.header(job, plain)
         return render_plain(job, header, self.enter_folder) if plain else render(job, header)
 
+    def settings(self, extra: Sequence[str]) -> Mapping[str, str]:
+        """The variables that the scheduler's programs need for a site with these directives of its own."""
+        return {}
+
     def submit(self, job: JobSpec) -> Command:
         """Submit the script that lies as ``job.sh`` in the job's folder."""
 

@@ -136,7 +136,7 @@ class Slurm(Scheduler):
         "--mem=8G or --exclusive",
         """job-name output error input open-mode no-requeue requeue nodes ntasks-per-node cpus-per-task
         time partition account reservation qos gres constraint signal wrap array chdir uid gid get-user-env test-only
-        wait parsable export export-file comment clusters""",
+        wait parsable export export-file comment""",
     )
     signature = Signature("sbatch")
     preset = SitePreset("slurm", "A Slurm cluster")
@@ -148,6 +148,11 @@ class Slurm(Scheduler):
         own = [f"--output={plain}.log"] if plain else _for_keeper(job)
         options = _options(job, plain or long_name(job.job))
         return [f"#SBATCH {option}" for option in [*options, *own, *job.extra]]
+
+    def settings(self, extra: Sequence[str]) -> Mapping[str, str]:
+        """The other cluster that the directive ``--clusters`` names, for all of Slurm's programs."""
+        named = [match[1] for line in extra if (match := re.fullmatch(r"--clusters?=(\S+)", line))]
+        return {"SLURM_CLUSTERS": named[-1]} if named else {}
 
     def submit(self, job: JobSpec) -> Command:
         """``sbatch`` in the job's folder."""

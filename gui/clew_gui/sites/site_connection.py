@@ -115,6 +115,7 @@ class SiteConnection:
         self.site = site
         self.hops = hops
         self.scheduler = scheduler_of(site.scheduler)
+        self._settings = self.scheduler.settings(site.extra)
         self.ssh = connection
         self._layout: SiteLayout | None = None
         self._login_path: str | None = None
@@ -143,7 +144,7 @@ class SiteConnection:
 
     def command(self, command: Command) -> Command:
         """``command`` for a stream or a terminal, with the path on which ``run`` has found the site's programs."""
-        return without_exports(command, {"PATH": self._path} if self._path else {})
+        return without_exports(command, {**self._settings, **({"PATH": self._path} if self._path else {})})
 
     def _path_of_login(self, timeout: float) -> str:
         """The search path of a login shell with the site's modules, asked for once; empty when it is unknown."""
@@ -154,7 +155,7 @@ class SiteConnection:
         return self._login_path
 
     def _run(self, command: Command, stdin: bytes, timeout: float, path: str = "") -> Output:
-        found = {**environment(), **({"PATH": path} if path else {})}
+        found = {**environment(), **self._settings, **({"PATH": path} if path else {})}
         try:
             done = self.ssh.run(without_exports(command, found), stdin=stdin, timeout=timeout)
         except ProblemError as error:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from clew_gui.schedulers.job import JobRef, check_directive
+from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.registry import SchedulerName, scheduler_of
 from clew_gui.schedulers.state import JobState, JobUse, Output, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import conclude
 from clew_gui.schedulers.words import describe
+from clew_gui.ssh.connection import Command, Finished
 from clew_shared.base.problem import ProblemError
 from tests.contract.joblab import JOB, a_job
 from tests.contract.recorded import mnsubmit, pbs, slurm
+from tests.unit.fake_site import Login, a_line, a_site
 
 SLURM_JOB = "3f9e1b34-28a0-4792-8b19-dd8088b63333"
 
@@ -52,14 +54,22 @@ def test_of_a_job_on_another_cluster_that_cluster_is_asked() -> None:
     assert ended["4711;serial"].phase is Phase.FAILED
 
 
-@pytest.mark.parametrize("line", ["--clusters=serial", "--clu=a,b", "--clusters"])
-def test_a_directive_that_sends_jobs_to_another_cluster_is_refused_in_words(line: str) -> None:
-    (found,) = check_directive(line, scheduler_of("slurm").directives)
-    assert found.where == "extra"
-    assert (
-        found.hint
-        == "Jobs go to the login node's own cluster. Add a site whose login node belongs to the other cluster."
-    )
+@pytest.mark.parametrize(
+    ("extra", "clusters"), [((), ""), (("--mem=1", "--clusters=a,b"), "a,b"), (("--cluster=a",), "a")]
+)
+def test_the_cluster_of_a_directive_is_meant_by_all_commands(extra: tuple[str, ...], clusters: str) -> None:
+    class Remembers(Login):
+        def run(self, command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+            self.said = [*command]
+            return super().run(command, stdin=stdin, timeout=timeout)
+
+    login = Remembers()
+    line = a_line(login, a_site(extra=extra))
+    line.run(("sinfo", "--noheader"))
+    for words in (login.said, line.command(("srun", "true"))):
+        assert [word for word in words if word.startswith("SLURM_CLUSTERS=")] == (
+            [f"SLURM_CLUSTERS={clusters}"] * bool(clusters)
+        )
 
 
 def test_how_slurms_jobs_ended() -> None:
