@@ -609,7 +609,7 @@ def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | 
         known = _REASONS["ReqNodeNotAvail"]
         return Reason(f"{known.text[:-1]} ({nodes[1]}).", True) if nodes else known
     spellings = (name, name.replace(" ", "_"), name.replace("_", " "))  # squeue's and scontrol's
-    return next((known for one in spellings if (known := _REASONS.get(one)) is not None), None) or _limit(name)
+    return next((_REASONS[one] for one in spellings if one in _REASONS), None) or _limit(name)
 
 
 def _exceeds(asked: int | None, limits: PartitionLimits | None) -> bool:
