@@ -18,7 +18,9 @@ from clew_gui.base.line_file import LineFile
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
+from clew_shared.base.problem import problem
 from clew_shared.base.process_identity import began, still_runs
+from clew_shared.base.remedies import list_all
 
 _UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING})
 
@@ -80,7 +82,8 @@ class _Entry:
 class JobBook:
     """Lines of JSON in ``path``. A line that is torn or damaged is passed over. May be used from any thread.
 
-    What writes raises ``OSError`` if the disk refuses. A job that is not in the book is a ``KeyError``.
+    What writes raises ``OSError`` if the disk refuses. A job that is not in the book is a ``ProblemError``; one that a
+    program took out of the list stays in it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -217,6 +220,8 @@ class JobBook:
 
     def _entry(self, job: str) -> _Entry:
         with self._lock:
+            if job not in self._entries:
+                raise problem("job.unknown", f"There is no job {job or 'of this run'}.", "", job, list_all("jobs"))
             return self._entries[job]
 
     def _take(self, line: BookLine) -> None:

@@ -23,7 +23,6 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
-from clew_shared.base.remedies import list_all
 
 _log = logging.getLogger(__name__)
 
@@ -144,10 +143,7 @@ class JobManager:
         """The job of the book. Raises ``ProblemError`` if there is none."""
         with self._lock:
             if job_id not in self._jobs:
-                try:
-                    watch = self.watch_of(self.book.order(job_id).site)
-                except KeyError:
-                    raise problem("job.unknown", f"There is no job {job_id}.", "", job_id, list_all("jobs")) from None
+                watch = self.watch_of(self.book.order(job_id).site)
                 self._jobs[job_id] = ManagedJob(job_id, watch, self.book, lambda news: self.listen(news))
             return self._jobs[job_id]
 

@@ -153,7 +153,8 @@ class JobLinks:
     ) -> str:
         """Send a job that goes on with a run whose job is over, like the one before; with this ``allocation`` if one is
         given, and as ``change`` spreads it over devices. Raises ``ProblemError``."""
-        last = self.manager.book.order(self.manager.book.job_of(model.id))
+        known = model.job.job if model.job is not None else ""  # another program may have taken the job out of the list
+        last = self.manager.book.order(self.manager.book.job_of(model.id) or known)
         asked = last.allocation if allocation is None else allocation
         spec = next((spec for spec in last.runs if spec.run == model.id), model.spec)
         if change is not None:

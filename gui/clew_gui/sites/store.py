@@ -61,9 +61,10 @@ class SiteStore:
 
     def all(self) -> tuple[NamedSite, ...]:
         """Returns all sites; one that cannot be read hides no other."""
-        return tuple(self._named(name) for name in self.names())
+        return tuple(self.named(name) for name in self.names())
 
-    def _named(self, name: str) -> NamedSite:
+    def named(self, name: str) -> NamedSite:
+        """The site of this name, or why there is none."""
         try:
             return NamedSite(name, self.load(name))
         except ProblemError as error:

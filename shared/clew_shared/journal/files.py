@@ -151,10 +151,18 @@ def first_attempt(journal: Path) -> Attempt | None:
 
 
 def began(folder: Path) -> float:
-    """Returns when the first attempt of a run began, as wall-clock seconds since 1970; 0 if its journal does not say.
-    ``folder`` has at least one journal."""
-    first = first_attempt(journal_path(folder, attempts(folder)[0]))
+    """Returns when the first attempt of a run began, as wall-clock seconds since 1970; 0 if its journal does not say,
+    or another program has removed it."""
+    first = next((first_attempt(journal_path(folder, number)) for number in attempts(folder)), None)
     return first.time if first is not None else 0.0
+
+
+def made(folder: Path) -> float:
+    """Returns when a folder was made, to sort by; 0 if another program has removed it."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 # --- Writing ----------------------------------------------------------------------------------------------------------

@@ -569,6 +569,27 @@ def test_a_job_is_cancelled_by_its_number(laptop: Laptop) -> None:
             cancel_job(laptop.terminal(), word)
 
 
+def test_a_job_that_its_sender_takes_out_of_the_list_meanwhile_is_cancelled(laptop: Laptop) -> None:
+    """The command that was about to send it is told, and leaves nothing behind."""
+
+    def give_up(site: BusySite) -> None:
+        cancel = site.cancel
+
+        def cancelled(job: str) -> None:
+            cancel(job)
+            job_book(laptop.places).forget(job)
+            site.book.refresh()
+
+        site.cancel = cancelled  # type: ignore[method-assign]
+
+    laptop.prepare = lambda _site: None
+    laptop.run(stand_in_spec(steps=100), detach=True)
+    laptop.prepare = give_up
+    assert cancel_job(laptop.terminal(), "j1") == 0
+    assert laptop.said()[-1] == "Job j1 on Test site: cancelled. You cancelled the job."
+    assert job_book(laptop.places).jobs() == ()
+
+
 def test_nobody_draws_while_a_question_stands_on_the_terminal() -> None:
     class Person:
         def ask(self, prompt: Prompt) -> str | None:

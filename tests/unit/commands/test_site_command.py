@@ -302,6 +302,8 @@ def test_a_file_is_changed_in_the_persons_editor(said: Said, mine: Path, typist:
     typist("true")
     assert said("edit", "mine") == "Nothing was changed.\n"
     assert list((mine.parents[1] / "edited").iterdir()) == []
+    typist(f"rm -- '{mine}'")  # as another program may do meanwhile
+    assert "There is no site" in said("edit", "mine", "--json")
 
 
 @pytest.mark.unix("the editor is a shell script")

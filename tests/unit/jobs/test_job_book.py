@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
 from clew_gui.schedulers.state import Phase
+from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec
 
 
@@ -101,6 +102,18 @@ def test_a_number_stays_when_an_earlier_job_is_forgotten(path: Path) -> None:
     book.note_order(second)
     book.forget(first.job)
     assert (book.number(second.job), book.numbered(2), book.numbered(1)) == (2, second.job, "")
+
+
+def test_a_job_that_another_program_forgot_is_answered_for_and_one_that_never_was_is_refused(path: Path) -> None:
+    book, order = JobBook(path), an_order()
+    book.note_order(order, "Lab")
+    JobBook(path).forget(order.job)
+    book.refresh()
+    assert book.jobs() == ()
+    assert (book.number(order.job), book.title(order.job), book.news(order.job).over) == (1, "Lab", False)
+    for job in ("", str(uuid.uuid4())):
+        with pytest.raises(ProblemError, match="There is no job"):
+            book.news(job)
 
 
 def test_sentences_alone_are_not_written(path: Path) -> None:

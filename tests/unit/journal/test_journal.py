@@ -31,11 +31,13 @@ from clew_shared.journal.files import (
     JournalWriter,
     Record,
     attempts,
+    began,
     check_size,
     encode_frame,
     first_attempt,
     journal_bytes,
     journal_path,
+    made,
     read_journal,
 )
 from clew_shared.journal.frames import frame_parts
@@ -54,6 +56,11 @@ def events_in(path: Path) -> list[AnyEvent | None]:
     items = list(read_journal(path))
     assert not [item for item in items if isinstance(item, Damage)]
     return [item.event for item in items if isinstance(item, Record)]
+
+
+def test_a_folder_that_another_program_removed_is_none_with_a_beginning(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert (attempts(gone), began(gone), made(gone)) == ((), 0.0, 0.0)
 
 
 # --- Writing and reading ----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -49,18 +49,15 @@ class JobRow(NamedTuple):
 
 
 def job_lines(places: Places, book: JobBook) -> list[JobRow]:
-    """Returns all jobs, the oldest first; runs by their numbers."""
+    """Returns all jobs, the oldest first."""
     numbers = run_record(places).numbers
-    return [
-        JobRow(
-            book.number(job),
-            book.order(job),
-            book.title(job),
-            book.news(job),
-            tuple(numbers[run] for run in book.runs(job) if run in numbers),
-        )
-        for job in book.jobs()
-    ]
+    return [job_line(book, job, numbers) for job in book.jobs()]
+
+
+def job_line(book: JobBook, job: str, numbers: Mapping[str, int]) -> JobRow:
+    """One job, also one that another program took out of the list; runs by their ``numbers``."""
+    runs = tuple(numbers[run] for run in book.runs(job) if run in numbers)
+    return JobRow(book.number(job), book.order(job), book.title(job), book.news(job), runs)
 
 
 # --- clew jobs --------------------------------------------------------------------------------------------------------
@@ -165,10 +162,10 @@ def cancel_job(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         with open_session(terminal, cards(context.places), (job,)) as session:
             session.cancel(job)
             deadline = time.monotonic() + ASK_S
-            while not session.jobs[job].news.over and time.monotonic() < deadline:
+            while not book.news(job).over and time.monotonic() < deadline:
                 session.tick(_LOOK_S)
                 time.sleep(_LOOK_S)
-    line = next(line for line in job_lines(context.places, book) if line.order.job == job)
+    line = job_line(book, job, run_record(context.places).numbers)
     if as_json:
         context.say_json(_as_json(line))
     else:

@@ -14,7 +14,7 @@ from clew_gui.session.kept_studies import KnownRun, KnownRuns, typed_spec
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-from clew_shared.journal.files import attempts
+from clew_shared.journal.files import attempts, made
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
@@ -46,11 +46,6 @@ def finished_runs(places: Places, study: StudySpec, card: ExerciseCard) -> list[
 def known_run(folder: Path, state: RunState) -> KnownRun:
     """The run in ``folder``."""
     return KnownRun(folder.name, read_spec(RunFolder(folder).spec), state)
-
-
-def made(folder: Path) -> float:
-    """Returns when the folder was made, to sort by."""
-    return folder.stat().st_mtime
 
 
 def is_of(folder: Path, study: StudySpec, card: ExerciseCard) -> bool:

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 from clew_gui.commands.output.words import duration
-from clew_gui.commands.run.finished_runs import made
 from clew_gui.jobs.job_book import job_book
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
+from clew_shared.journal.files import made
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run

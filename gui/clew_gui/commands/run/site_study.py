@@ -52,12 +52,12 @@ class SiteStudy:
         book = self._terminal.manager.book
         sent = self._sent()
         late = [run for run in sent if self._is_late(run)]
-        jobs = {book.job_of(run) for run in sent if run in late or not book.news(book.job_of(run)).over}
+        jobs = {book.job_of(run) for run in sent if run in late or not self._is_over(run)}
         jobs |= {self._place.job} - {""}
         self._terminal.manager.ask_now(sorted(jobs), ASK_S)
         with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
             for run in sent:
-                if not book.news(book.job_of(run)).over:  # a program that was killed may not have sent it at all
+                if not self._is_over(run):  # a program that was killed may not have sent it at all
                     self._followed(session, run, stops).until_sent()
             late = [run for run in sent if self._is_late(run)]
             if stops() or not all(self._followed(session, run, stops).until_settled() for run in late):
@@ -84,17 +84,24 @@ class SiteStudy:
         """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
         book = self._terminal.manager.book
         job = book.job_of(run)
-        return book.news(job).over and book.went_with(run) and self._record.settled.get(run) != job
+        return self._is_over(run) and book.went_with(run) and self._record.settled.get(run) != job
+
+    def _is_over(self, run: str) -> bool:
+        """Whether its job is over, or was taken out of the list by another program, which does that with one that was
+        not sent."""
+        book = self._terminal.manager.book
+        job = book.job_of(run)
+        return not job or book.news(job).over
 
     def _known(self, sent: Sequence[str]) -> KnownRuns:
         """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
         its job is."""
-        book, found = self._terminal.manager.book, []
+        found = []
         for run in sent:
             folder = self._mirrors / run
             finished = is_finished(folder, self._study.timed)
             ended = bool(attempts(folder)) and read_run(folder).fold.done
-            if finished or not (ended or book.news(book.job_of(run)).over):
+            if finished or not (ended or self._is_over(run)):
                 found.append(known_run(folder, RunState.FINISHED if finished else RunState.SUBMITTED))
         return KnownRuns(found, self._card)
 
@@ -158,9 +165,9 @@ class SiteStudy:
 
     def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
         """Take runs out of the list whose job was over before they began: others are sent in their place."""
-        book, kept = self._terminal.manager.book, {one.known.id for one in plan if one.known is not None}
+        kept = {one.known.id for one in plan if one.known is not None}
         for run in sent:
-            if run not in kept and not attempts(self._mirrors / run) and book.news(book.job_of(run)).over:
+            if run not in kept and not attempts(self._mirrors / run) and self._is_over(run):
                 session.recall(run)
                 session.forget(run)
 

@@ -141,8 +141,7 @@ def edit(context: CommandContext, store: SiteStore, options: argparse.Namespace)
 
 def _unchanged(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     if options.json:
-        one = next(one for one in store.all() if one.name == options.name)
-        context.say_json(as_json(one, store))
+        context.say_json(as_json(store.named(options.name), store))
     else:
         context.say("Nothing was changed.")
     return OK

@@ -17,7 +17,7 @@ from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import verify_run
 from clew_shared.journal.events import Attempt
-from clew_shared.journal.files import Record
+from clew_shared.journal.files import Record, made
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import MAX_FETCH_WAIT, AnyReply, Fetch, Fetched, Refused, RunStatus
 
@@ -107,7 +107,7 @@ class Fetcher:
     def find_mirrors(self, forgotten: frozenset[str]) -> None:
         """Make known the runs that have a mirror; they are read bit by bit, the newest first."""
         folders = [path for path in self._mirrors.glob("*-*-*-*-*") if path.name not in forgotten and path.is_dir()]
-        for folder in sorted(folders, key=lambda path: path.stat().st_mtime):
+        for folder in sorted(folders, key=made):
             self.find(folder.name)
         self.prefer(self._preferred)
 
