@@ -188,7 +188,27 @@ def test_without_a_terminal_a_standstill_is_one_line_and_its_end_another() -> No
     for _ in range(3):
         display.show(run, still=still)
     display.show(run)
-    assert said[before:] == ["  No answer from node1 since 14:03:05.", "  It moves again after 32 s."]
+    assert said[before:] == ["  No answer from node1 since 14:03:05."], "an answer alone is no movement"
+    run.feed(1, points(2, [2]))
+    display.show(run)
+    assert said[before + 1] == "  It moves again after 32 s."
+    display.show(run, still=still)
+    assert said[-1] == "  No answer from node1 since 14:03:05."
+
+
+@pytest.mark.parametrize("fetched", [0, 3], ids=["nothing", "steps"])
+def test_a_run_that_ends_while_it_stands_still_does_not_move_again(fetched: int) -> None:
+    """A node lost its power; what it had written before is fetched afterwards."""
+    said: list[str] = []
+    display = PlainDisplay(said.append, None, "a title")
+    run = history(points(0, [4, 3]))
+    display.show(run)
+    display.show(run, still=Standstill("No answer from node1 since 14:03:05.", time.time() - 26))
+    if fetched:
+        run.feed(1, points(2, [2] * fetched))
+    display.show(run, still=Standstill("The job is over; what it left is being fetched.", time.time() - 26))
+    display.show(run, last=True)
+    assert not [line for line in said if "moves again" in line]
 
 
 def test_without_a_terminal_a_pause_is_a_line_with_its_reason() -> None:

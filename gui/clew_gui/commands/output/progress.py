@@ -103,6 +103,7 @@ class PlainDisplay:
         self._note = ""
         self._paused = False
         self._still: Standstill | None = None
+        self._stood_at = (0, 0)
 
     def show(self, history: History, note: str = "", last: bool = False, still: Standstill | None = None) -> None:
         """Print what is new."""
@@ -122,7 +123,7 @@ class PlainDisplay:
             self._say(f"  {note}")
             self._note = note
         self._report_pause(history)
-        self._report_still(history, still)
+        self._report_still(history, still, last)
         evaluated = last_evaluation(history)
         new = history.fold.step > self._step and (last or time.monotonic() >= self._next)
         if new or evaluated > self._evaluated:
@@ -138,12 +139,18 @@ class PlainDisplay:
             self._say(f"  Paused{reason}" if paused else "  It goes on.")
             self._paused = paused
 
-    def _report_still(self, history: History, still: Standstill | None) -> None:
-        before, self._still = self._still, still
-        if still is not None and (before is None or before.text != still.text):
-            self._say(f"  {still.text}")
-        elif still is None and before is not None and not history.fold.done:
-            self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
+    def _report_still(self, history: History, still: Standstill | None, last: bool) -> None:
+        """Says why it does not move, and that it does again: only a further step shows that, and not what is fetched
+        after its end."""
+        before, place = self._still, (history.fold.attempt, history.fold.step)
+        if still is not None:
+            if before is None or before.text != still.text:
+                self._say(f"  {still.text}")
+            self._still, self._stood_at = still, place if before is None else self._stood_at
+        elif before is not None and (last or history.fold.done or place != self._stood_at):
+            self._still = None
+            if not (last or history.fold.done):
+                self._say(f"  It moves again after {words.duration(time.time() - before.since)}.")
 
     def close(self, discard: bool = False) -> None:
         """Ends the display; the printed lines stay."""
