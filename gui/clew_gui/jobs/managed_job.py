@@ -27,7 +27,7 @@ from clew_gui.jobs.job import (
     unreached,
 )
 from clew_gui.jobs.job_book import JobBook
-from clew_gui.jobs.watch import JobWatch
+from clew_gui.jobs.watch import HEARTBEAT_S, JobWatch
 from clew_gui.schedulers.job import LOG
 from clew_gui.schedulers.state import ON_NODE, JobState, PartitionLimits
 from clew_gui.schedulers.words import describe, start_hint
@@ -75,6 +75,8 @@ class ManagedJob:
         self._news: JobNews | None = None
         self._publishing = threading.RLock()
         self._confirmed = False
+        self._spoke = float("-inf")
+        """When the job's agent was last heard."""
         self._busy: dict[Work, threading.Thread] = {}
         self._woken = threading.Condition()
         self._closing = False
@@ -127,7 +129,9 @@ class ManagedJob:
         self.publish(lambda news: replace(news, stage=stage, text=text, problem=None))
 
     def unreached(self, found: Problem) -> None:
-        """Publishes that nobody could be asked; nothing is over."""
+        """Publishes that nobody could be asked, unless the job's agent speaks for it; nothing is over."""
+        if self.clock() - self._spoke < HEARTBEAT_S:
+            return
         self.publish(lambda news: unreached(news, found, self.access.title))
 
     def take_over(self) -> None:
@@ -198,6 +202,7 @@ class ManagedJob:
 
     def heard(self) -> None:
         """The job's agent speaks: nobody needs to ask the scheduler, once it has said where the job runs."""
+        self._spoke = self.clock()
         if self._confirmed:
             self.watch.heard(self.news.id)
         if self.news.problem is not None:
@@ -210,7 +215,7 @@ class ManagedJob:
 
     def fell_silent(self) -> None:
         """Notes that the job's agent has ended, or that another took its place, and asks the scheduler why."""
-        self._confirmed = False
+        self._confirmed, self._spoke = False, float("-inf")
         self.watch.hurry()
 
     # --- Threads ------------------------------------------------------------------------------------------------------

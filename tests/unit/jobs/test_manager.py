@@ -498,6 +498,11 @@ def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: Jo
     until(manager, lambda: manager.news(order.job).problem is not None)
     manager.job(order.job).heard()
     assert manager.news(order.job).problem is None
+    told, asked = len(office.told), len(office.login.commands)
+    until(manager, lambda: len(office.login.commands) > asked + 3)
+    assert not [news.text for news in office.told[told:] if news.problem is not None], "not in turn with its word"
+    manager.job(order.job).fell_silent()
+    until(manager, lambda: manager.news(order.job).problem is not None)
 
 
 def test_a_job_that_was_put_back_waits_again(office: Office, manager: JobManager) -> None:
