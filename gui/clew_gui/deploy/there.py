@@ -31,12 +31,13 @@ sys.path[:] = [path for path in sys.path if path]
 from importlib.util import find_spec
 sys.exit(11 if sys.version_info < (3, 11) else 0 if find_spec("tensorflow") else 10)"""
 
-# The first Python that is new enough and has TensorFlow, else one that is new enough, else any that answers.
+# The first Python that is new enough and has TensorFlow, else one that is new enough, else any that answers. All of a
+# name on the path are looked at: a module that was loaded later may have put another Python before TensorFlow's.
 _CHOOSE = """
 clew_choose() {
     clew_new= clew_old=
-    for clew_name in "$@"; do
-        clew_path=$(command -v -- "$clew_name" 2>/dev/null) || continue
+    local IFS=$'\\n'
+    for clew_path in $(type -aP -- "$@" | awk 'seen[$0]++ == 0'); do
         "$clew_path" -c "$clew_suits" </dev/null >/dev/null 2>&1
         case $? in
             0) clew_new=$clew_path && break ;;

@@ -331,6 +331,26 @@ def test_of_several_pythons_the_old_one_that_comes_first_is_known(open_connectio
     assert (found.too_old, found.minor >= (3, 11)) == (old, True)
 
 
+def test_a_python_with_tensorflow_behind_another_of_the_same_name_is_found(
+    open_connection: Open, tmp_path: Path
+) -> None:
+    """A module for Python that was loaded after the one for TensorFlow."""
+    has = course(tmp_path / "its own", **TENSORFLOW)
+    folders = [
+        Path(_program(tmp_path / name / "python3", line)).parent
+        for name, line in [
+            ("old", "exit 11"),
+            ("plain", "exit 10"),
+            ("right", f'{has}; exec {BASE} -S "$@"'),
+            ("other", "exit 10"),
+        ]
+    ]
+    line, _ = open_connection({}, python="", prologue=f"export PATH={':'.join(map(str, [*folders, *folders]))}:$PATH")
+    found = probe(line)
+    assert found.have["tensorflow"] == TENSORFLOW["tensorflow"]
+    assert found.too_old == str(folders[0] / "python3")
+
+
 def test_a_venv_is_used_as_it_is(open_connection: Open, tmp_path: Path, bare_python: str) -> None:
     (tmp_path / "home/my env/bin").mkdir(parents=True)
     (tmp_path / "home/my env/bin/python").symlink_to(bare_python)
