@@ -301,8 +301,11 @@ class FakeManager(JobManager):
     def follow(self, job_id: str, asked: bool = True) -> None:
         self._of(job_id).follow(job_id, asked)
 
-    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
-        return all(self._of(job).ask_now((job,), seconds) for job in jobs)
+    def ask(self, jobs: Collection[str], heard: Callable[[str], None]) -> set[str]:
+        for job in jobs:
+            self._of(job).ask_now((job,), 0.0)
+            heard(job)
+        return set(jobs)
 
     def noted(self, job: str) -> None:
         self._of(job).noted(job)

@@ -58,6 +58,9 @@ _ENDS = {
     Phase.NODE_FAILED: "Node failed",
 }
 
+JOB_WORDS = (*STAGE_WORDS.values(), *_ENDS.values())
+"""All that ``job_word`` may say."""
+
 
 class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A person's request: a job with this UUID on the site of this name.

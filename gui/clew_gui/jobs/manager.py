@@ -4,9 +4,11 @@ never wait."""
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -91,9 +93,10 @@ class JobManager:
         elif self.book.end_request(job_id) is not None:
             job.start(Work.END, partial(procedure.end, job))
 
-    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
-        """Ask all schedulers about these jobs of the book at once, and write what is new into the book. Waits, so many
-        seconds at most. Whether there is word of each, be it that nobody can be asked."""
+    def ask(self, jobs: Collection[str], heard: Callable[[str], None]) -> set[str]:
+        """Ask all schedulers about these jobs of the book at the same time, and write what is new into the book.
+        ``heard`` is called from any thread with each of those that are returned, as soon as there is word of it, be it
+        that nobody can be asked."""
         asked: dict[JobWatch, list[str]] = {}
         for job_id in jobs:
             self.follow(job_id)
@@ -101,10 +104,16 @@ class JobManager:
             ids = asked.setdefault(job.watch, [])
             if (news := job.news).id and not news.over:
                 ids.append(news.id)
-        for watch, ids in asked.items():
-            watch.ask_now(ids)
-        until = time.monotonic() + seconds
-        return all(watch.await_answers(max(0.0, until - time.monotonic())) for watch in asked)
+        return {job for watch, ids in asked.items() for job in watch.ask_now(ids, heard)}
+
+    def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
+        """Asks as ``ask`` does. Waits, so many seconds at most; whether there is word of each."""
+        heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+        waiting, until = self.ask(jobs, heard.put), time.monotonic() + seconds
+        with suppress(queue.Empty):
+            while waiting:
+                waiting.discard(heard.get(timeout=max(0.0, until - time.monotonic())))
+        return not waiting
 
     def noted(self, job: str) -> None:
         """Takes over what another program wrote about the job into the book."""

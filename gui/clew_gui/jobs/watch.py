@@ -78,8 +78,8 @@ class Watched:
         self.over: JobState | None = None
         """The scheduler's word that the job is over, until it is concluded."""
         self.gone_since: float | None = None
-        self.awaited = False
-        """Whether somebody waits for an answer."""
+        self.awaited: list[Callable[[str], None]] = []
+        """Who waits for word of it, and is told its UUID."""
         self._heard = float("-inf")
         self._dice = dice
 
@@ -167,26 +167,23 @@ class JobWatch:
                 watched.hurry(time.monotonic())
             self._woken.notify_all()
 
-    def ask_now(self, job_ids: Iterable[str]) -> None:
-        """Ask about these jobs at once; ``await_answers`` waits for that."""
+    def ask_now(self, job_ids: Iterable[str], heard: Callable[[str], None]) -> set[str]:
+        """Ask about these jobs at once. ``heard`` is called from any thread with the UUID of each of those that are
+        returned: when there is word of it, be it that nobody can be asked."""
         with self._woken:
-            for job_id in self._jobs.keys() & set(job_ids):
-                self._jobs[job_id].awaited = True
+            asked = [self._jobs[job_id] for job_id in self._jobs.keys() & set(job_ids)]
+            for one in asked:
+                one.awaited.append(heard)
             self.hurry()
-
-    def await_answers(self, seconds: float) -> bool:
-        """Wait until each job has been answered for that somebody asked about at once, or could not be asked about, so
-        many seconds at most; whether all have."""
-        with self._woken:
-            return self._woken.wait_for(
-                lambda: self._ended or not any(one.awaited for one in self._jobs.values()), seconds
-            )
+            return {one.job.id for one in asked}
 
     def close(self) -> None:
         """End the thread; a call that is running ends with the connection."""
         with self._woken:
             self._ended = True
             self._woken.notify_all()
+            for watched in self._jobs.values():
+                self._answered_for(watched)
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
 
@@ -246,10 +243,11 @@ class JobWatch:
             self._answered_for(one)
 
     def _answered_for(self, watched: Watched) -> None:
-        """Nobody waits for news of this job any more: call it after the news was reported."""
+        """Tells who waits for news of this job: call it after the news was reported."""
         with self._woken:
-            watched.awaited = False
-            self._woken.notify_all()
+            waiting, watched.awaited = watched.awaited, []
+        for heard in waiting:
+            heard(watched.job.id)
 
     def _limits_for(self, connection: SiteConnection, partition: str, state: JobState) -> PartitionLimits | None:
         """Asks once for the limits of the job's partition, if its reason for waiting could be explained with a
@@ -298,7 +296,7 @@ class JobWatch:
             job.ended(verdict)
             with self._woken:
                 del self._jobs[job_id]
-                self._woken.notify_all()
+            self._answered_for(watched)
 
     def _surely_gone(self, watched: Watched) -> bool:
         """Whether the scheduler has said so before; it is asked again in its time."""

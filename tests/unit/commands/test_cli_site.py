@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.find import find_job, named_job
-from clew_gui.commands.jobs.jobs import ask_schedulers, list_jobs
+from clew_gui.commands.jobs.jobs import list_jobs
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.run.fetch import find_folders, runs_of_job
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
@@ -252,24 +254,56 @@ def test_jobs_of_many_runs_keep_their_columns_and_name_runs_as_ranges(places: Pl
     assert "4, 14–201 (188)" in " ".join(shown.split())
 
 
-def test_a_wait_for_schedulers_is_said(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.commands.jobs.jobs._SAID_S", 0.0)
-    book, err = job_book(places), io.StringIO()
-    book.note_order(JobOrder(job="4711aaaa-0000-4000-8000-000000000009", site="lab"), "The Lab")
+class Lab:
+    """A manager whose schedulers answer when the test says so."""
 
-    class Silent:
-        """Asks until it was said."""
+    def __init__(self, places: Places, *jobs: str) -> None:
+        self.book = job_book(places)
+        self.answers = threading.Event()
+        for job in jobs:
+            self.book.note_order(JobOrder(job=job, site=f"lab-{job[:4]}"), f"The Lab {job[:4]}")
 
-        def __init__(self) -> None:
-            self.book = book
+    def ask(self, jobs: Sequence[str], heard: Callable[[str], None]) -> set[str]:
+        """The last job is answered for at once, the one before it later, and the first one never."""
+        heard(jobs[-1])
 
-        def ask_now(self, _jobs: object, _seconds: float) -> None:
-            while not err.getvalue():
-                threading.Event().wait(0.001)
+        def later() -> None:
+            self.answers.wait()
+            heard(jobs[-2])
 
-    manager: Any = Silent()
-    assert ask_schedulers(CommandContext(places, io.StringIO(), err), manager) is book
-    assert err.getvalue().startswith("Waiting for an answer from The Lab, for at most ")
+        threading.Thread(target=later).start()
+        return set(jobs)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_each_job_is_shown_as_soon_as_there_is_word_of_it_and_a_wait_is_said(
+    places: Places, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    for name, seconds in (("_GATHER_S", 0.0), ("_SAID_S", 0.01), ("ASK_S", 1.0)):
+        monkeypatch.setattr(f"clew_gui.commands.jobs.jobs.{name}", seconds)
+    jobs = [f"471{number}aaaa-0000-4000-8000-000000000009" for number in range(4)]
+    lab: Any = Lab(places, *jobs)
+    lab.book.note_news(JobNews(job=jobs[3], stage=JobStage.ENDED, phase=Phase.OUT_OF_MEMORY))
+
+    class Lines(io.StringIO):
+        def write(self, text: str) -> int:
+            if "Waiting" in text:
+                lab.answers.set()
+            return super().write(text)
+
+    out, err = Lines(), Lines()
+    lab.answers.set() if as_json else None
+    assert list_jobs(CommandContext(places, out, err), lab.book, everything=True, as_json=as_json, asked=lab) == 0
+    if as_json:
+        assert [job["number"] for job in json.loads(out.getvalue())] == [1, 2, 3, 4]
+        return
+    lines = out.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["Job", "j3", "j4", "j2", "j1"]
+    assert {line.index("Not sent yet") for line in lines if "Not sent" in line} == {lines[0].index("State")}
+    assert (
+        err.getvalue()
+        == "Waiting for an answer from The Lab 4710, The Lab 4711, for at most 1 s; --last-heard does not ask.\n"
+    )
 
 
 # --- What a job says of its runs --------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import queue
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +19,13 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wo
 from clew_gui.commands.output.words import state_word
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, open_terminal
-from clew_gui.jobs.job import JobNews, JobOrder, job_word
+from clew_gui.jobs.job import JOB_WORDS, JobNews, JobOrder, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.manager import ASK_S, JobManager
 from clew_gui.session.links.mirror import attempts_before
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import verdict
 from clew_shared.base.number_words import number_ranges
-from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue
 from clew_shared.journal.files import attempts
@@ -34,6 +33,8 @@ from clew_shared.reading import read_run, summary
 
 _SHOWN = 20
 _LOOK_S = 0.05
+_GATHER_S = 1.0
+"""Jobs of which there is word within this time are shown in their order, the others as it comes."""
 _SAID_S = 3.0
 """A wait for schedulers that takes longer than this is said."""
 
@@ -46,12 +47,6 @@ class JobRow(NamedTuple):
     title: str
     news: JobNews
     runs: tuple[int, ...]
-
-
-def job_lines(places: Places, book: JobBook) -> list[JobRow]:
-    """Returns all jobs, the oldest first."""
-    numbers = run_record(places).numbers
-    return [job_line(book, job, numbers) for job in book.jobs()]
 
 
 def job_line(book: JobBook, job: str, numbers: Mapping[str, int]) -> JobRow:
@@ -77,53 +72,70 @@ def jobs(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(context.places).open_jobs():
         with closing(open_terminal(context).manager) as manager:
-            return list_jobs(context, ask_schedulers(context, manager), options.all, options.json)
+            return list_jobs(context, manager.book, options.all, options.json, manager)
     return list_jobs(context, job_book(context.places), options.all, options.json)
 
 
-def ask_schedulers(context: CommandContext, manager: JobManager) -> JobBook:
-    """The book after all schedulers were asked about the jobs that are not over; a wait for them is said."""
-    book = manager.book
-    titles = ", ".join(dict.fromkeys(book.title(job) for job in book.open_jobs()))
-    text = f"Waiting for an answer from {titles}, for at most {ASK_S:.0f} s; --last-heard does not ask."
-    said = threading.Timer(_SAID_S, context.note, (text,))
-    said.daemon = True
-    said.start()
-    try:
-        manager.ask_now(book.open_jobs(), ASK_S)
-    finally:
-        said.cancel()
-        said.join()
-    return book
-
-
-def list_jobs(context: CommandContext, book: JobBook, everything: bool, as_json: bool) -> int:
-    """Prints one line for each job; returns the exit status."""
-    lines = job_lines(context.places, book)
-    shown = lines if everything else lines[-_SHOWN:]
+def list_jobs(
+    context: CommandContext, book: JobBook, everything: bool, as_json: bool, asked: JobManager | None = None
+) -> int:
+    """Prints one line for each job; returns the exit status. With a manager the schedulers are ``asked`` about those
+    that are not over, and each is shown as soon as there is word of it."""
+    known, numbers = book.jobs(), run_record(context.places).numbers
+    jobs = known if everything else known[-_SHOWN:]
+    shown: dict[str, JobRow] = {}
+    for waiting in _answers(context, asked) if asked is not None else (set[str](),):
+        rows = {job: job_line(book, job, numbers) for job in jobs if job not in shown}
+        ready = {job: row for job, row in rows.items() if job not in waiting}
+        if ready and not as_json:
+            context.console().print(_table([*ready.values()], [*shown.values(), *rows.values()], heading=not shown))
+        shown |= ready
     if as_json:
-        context.say_json([_as_json(line) for line in shown])
-    elif not lines:
+        context.say_json([_as_json(shown[job]) for job in jobs])
+    elif not known:
         context.say("No job was sent to a site yet. Start with: clew run softmax --site NAME")
-    else:
-        context.console().print(_table(shown))
-        if len(shown) < len(lines):
-            context.say(f"{len(lines) - len(shown)} older jobs are not shown; --all shows them.")
+    elif len(jobs) < len(known):
+        context.say(f"{len(known) - len(jobs)} older jobs are not shown; --all shows them.")
     return OK
 
 
-def _table(lines: Sequence[JobRow]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    rows = [(f"j{line.number}", line.title, line.news.id, job_word(line.news)) for line in lines]
+def _answers(context: CommandContext, manager: JobManager) -> Iterator[set[str]]:
+    """Asks all schedulers at the same time about the jobs that are not over. Yields those without an answer: once after
+    a moment, then at each further answer, at last none. A longer wait is said."""
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+    book, begun = manager.book, time.monotonic()
+    waiting = manager.ask(book.open_jobs(), heard.put)
+    for until in (_GATHER_S, _SAID_S, ASK_S):
+        if waiting and until == ASK_S:
+            titles = ", ".join(dict.fromkeys(book.title(job) for job in book.jobs() if job in waiting))
+            text = f"Waiting for an answer from {titles}, for at most {ASK_S:.0f} s; --last-heard does not ask."
+            context.note(text)
+        with suppress(queue.Empty):
+            while waiting:
+                waiting.discard(heard.get(timeout=max(0.0, begun + until - time.monotonic())))
+                if until != _GATHER_S:
+                    yield waiting
+        yield waiting if until != ASK_S else set()
+
+
+def _table(lines: Sequence[JobRow], among: Sequence[JobRow], heading: bool) -> Table:
+    """Some of the jobs as rows; columns are as wide as for all of them, whatever their states become."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=heading)
+    cells = [_cells(line) for line in among]
     for place, name in enumerate(("Job", "Site", "Id there", "State")):
-        table.add_column(name, no_wrap=True, min_width=max(cell_len(row[place]) for row in rows))
-    table.add_column("Runs", overflow="fold")
+        words = (name, *JOB_WORDS) if name == "State" else (name,)
+        table.add_column(name, no_wrap=True, min_width=max(map(cell_len, [*words, *(row[place] for row in cells)])))
+    table.add_column("Runs", overflow="fold", min_width=min(12, max(cell_len(row[4]) for row in cells)))
     table.add_column("")
-    for row, line in zip(rows, lines, strict=True):
-        runs = number_ranges(line.runs) or ("holds a node" if line.order.hold else "")
-        text = line.news.problem.text if line.news.problem is not None else line.news.text
-        table.add_row(*row, runs, text)
+    for line in lines:
+        table.add_row(*_cells(line))
     return table
+
+
+def _cells(line: JobRow) -> tuple[str, ...]:
+    runs = number_ranges(line.runs) or ("holds a node" if line.order.hold else "")
+    text = line.news.problem.text if line.news.problem is not None else line.news.text
+    return f"j{line.number}", line.title, line.news.id, job_word(line.news), runs, text
 
 
 def _as_json(line: JobRow) -> dict[str, object]:
