@@ -129,18 +129,20 @@ PBS = ("PBS_DEFAULT", "PBS_SERVER", "PBS_DPREFIX", "PBS_JOBID", "PBS_WALLTIME", 
 @pytest.fixture
 def nonsense(cluster: MiniCluster) -> Iterator[None]:
     """The student's start files export every variable that Slurm's programs have in them, but for those that say
-    where the cluster is."""
+    where the cluster is, and put a package that cannot be imported before the site's."""
     files = [Path("/usr/bin", name) for name in PROGRAMS] + [*Path("/usr/lib").glob("*/slurm-wlm/libslurmfull.so")]
     form = rb"\0(S(?:ACCT|ALLOC|BATCH|CANCEL|CONTROL|INFO|LURMD?|PRIO|QUEUE|RUN)_[A-Z][A-Z0-9_]+)(?=\0)"
     names = {name.decode() for file in files for name in re.findall(form, file.read_bytes())}
     names -= {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"}
     assert {"SBATCH_PARTITION", "SQUEUE_USERS", "SLURM_CLUSTERS", "SLURM_JOB_ID", "SRUN_DEBUG"} <= names
     lines = "".join(f"export {name}=nonsense\n" for name in (*sorted(names), *PBS))
+    lines += "export PYTHONPATH=$HOME/old\n"
+    cluster.on("login", "mkdir -p old/zmq; echo 'raise ImportError(\"old zmq\")' >old/zmq/__init__.py")
     cluster.on("login", "cp .bashrc kept.bashrc; cat - kept.bashrc >.bashrc", input=lines)
     try:
         yield
     finally:
-        cluster.on("login", "mv kept.bashrc .bashrc")
+        cluster.on("login", "mv kept.bashrc .bashrc; rm -r old")
 
 
 @pytest.mark.usefixtures("nonsense")

@@ -53,6 +53,10 @@ def ends(true: Callable[[], bool]) -> bool:
     return true()
 
 
+SERVED = ': >"$CLEW_JOB_FOLDER/served.$CLEW_JOB_RESTART"'
+"""What an agent leaves that has served."""
+
+
 # --- It starts the agent, and starts it again -------------------------------------------------------------------------
 
 
@@ -69,7 +73,7 @@ def test_an_agent_that_ends_by_itself_ends_the_job(lab: JobLab) -> None:
 
 def test_an_agent_that_crashes_is_started_again_after_growing_pauses(lab: JobLab) -> None:
     lab.fast_sleep()
-    lab.program("clew-agent", 'echo x >>started\n[ "$(wc -l <started)" -gt 3 ]')
+    lab.program("clew-agent", f'{SERVED}\necho x >>started\n[ "$(wc -l <started)" -gt 3 ]')
     assert lab.run(lab.script()) == 0
     assert lab.slept() == ["1", "2", "4", "1"], "and once before it says that the agent ended by itself"
     assert (lab.record().starts, lab.record().why) == (4, "finished")
@@ -78,7 +82,7 @@ def test_an_agent_that_crashes_is_started_again_after_growing_pauses(lab: JobLab
 
 def test_pauses_grow_to_a_minute_and_an_agent_that_always_crashes_is_given_up(lab: JobLab) -> None:
     lab.fast_sleep()
-    lab.program("clew-agent", "exit 9")
+    lab.program("clew-agent", f"{SERVED}\nexit 9")
     assert lab.run(lab.script()) == 1
     assert lab.slept() == ["1", "2", "4", "8", "16", "32", "60", "60", "60"]
     record = lab.record()
@@ -91,11 +95,44 @@ def test_pauses_grow_to_a_minute_and_an_agent_that_always_crashes_is_given_up(la
 def test_a_crashing_agent_is_not_given_up_while_something_trains(lab: JobLab) -> None:
     lab.fast_sleep()
     trainer = "setsid sh -c 'while [ ! -e go ]; do /bin/sleep 0.02; done; echo done >>trained' >/dev/null 2>&1 &"
-    text = f"echo x >>started\nn=$(wc -l <started)\n[ $n -gt 1 ] || {{ {trainer} }}\n[ $n -ne 13 ] || touch go\nexit 1"
+    text = f"{SERVED}\necho x >>started\nn=$(wc -l <started)\n[ $n -gt 1 ] || {{ {trainer} }}\n"
+    text += "[ $n -ne 13 ] || touch go\nexit 1"
     lab.program("clew-agent", text)
     assert lab.run(lab.script()) == 1
     assert lab.wait_for("trained") == ["done"]
     assert lab.record().starts >= 13
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_an_error_before_the_agent_ever_served_is_final(lab: JobLab, served: bool) -> None:
+    """A package that the account's own path puts before the site's, say."""
+    lab.fast_sleep()
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nImportError: old zmq'
+    lab.program("clew-agent", f"{SERVED if served else ''}\necho x >>started\necho '{trace}' >&2\nexit 1")
+    assert lab.run(lab.script()) == 1
+    record = lab.record()
+    assert record.starts == len(lab.wait_for("started")) == (10 if served else 1)
+    state = state_of_record(record, "7")
+    assert state is not None
+    text = describe(state, NoScheduler()).text
+    assert text.endswith("ImportError: old zmq.")
+    assert text.startswith("The agent crashed again" if served else "The agent cannot serve on")
+
+
+def test_an_agent_that_a_signal_ends_before_it_served_is_tried_three_times(lab: JobLab) -> None:
+    lab.fast_sleep()
+    lab.program("clew-agent", "echo x >>started\nkill -s SEGV $$")
+    assert lab.run(lab.script()) == 1
+    assert (lab.record().starts, lab.record().why, lab.record().code) == (3, "crashing", 139)
+
+
+def test_that_an_agent_served_before_the_job_was_queued_again_does_not_count(lab: JobLab) -> None:
+    lab.fast_sleep()
+    lab.program("clew-agent", f"{SERVED}\nexit 0")
+    assert lab.run(lab.script()) == 0
+    lab.program("clew-agent", "exit 1")
+    assert lab.run(lab.script()) == 1
+    assert (lab.record(1).starts, lab.record(1).why) == (1, "refused")
 
 
 SAID = "2026-11-25 10:00:00,123 4711 clew_agent.supervisor.serve ERROR: No port of 41000-41001 is free."

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from clew_gui.deploy.requirements import SMALL
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
@@ -96,12 +97,13 @@ def local_line(home: Path, site: Site, **environment: str) -> tuple[SiteConnecti
 
 
 def course(folder: Path, **versions: str) -> str:
-    """A prologue that gives Python these packages, as far as anybody can tell without importing them."""
+    """A prologue that gives Python these packages, as far as anybody can tell without importing large ones."""
     for name, version in versions.items():
         package, about = folder / name, folder / f"{name}-{version}.dist-info"
         package.mkdir(parents=True)
         about.mkdir()
-        (package / "__init__.py").write_text("raise SystemExit('nobody may import this')\n")
+        text = "" if name in {need.module for need in SMALL} else "raise SystemExit('nobody may import this')\n"
+        (package / "__init__.py").write_text(text)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     return f"export PYTHONPATH='{folder}'"
 

@@ -8,6 +8,7 @@ import os
 import re
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -53,6 +54,12 @@ class Allocation(msgspec.Struct, frozen=True):
                 return {name: value for name, equals, value in pairs if equals}
         except OSError:
             return {}
+
+    def note_served(self) -> None:
+        """Tells the keeper that the agent has served: from now on it is started again when it crashes."""
+        if self.folder is not None:
+            with suppress(OSError):  # then it is not, which a full disk would prevent anyway
+                (self.folder / f"served.{self.restart}").touch()
 
     def ending(self) -> str | None:
         """Returns why the job is being ended: the keeper's word, or ``time`` as soon as the scheduler has said so,

@@ -132,6 +132,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     try:
         with operating_system.stop_requests(end):
             address = publish(places, address)  # who reads it may ask for the end at once
+            if job is not None:
+                job.note_served()
             _log.info("Agent %s serves %s at %s, port %d.", agent, places.home, address.address, router.port)
             supervisor.run(options.idle, options.kept)
         if job is not None and not _overtaken(places, address):

@@ -59,6 +59,12 @@ def check_runs(connection: SiteConnection, environment: Mapping[str, str], runs:
         return
     question = {"environment": dict(environment), "specs": [to_toml(spec) for spec in runs], "own": own}
     answer = ask_there(connection, "check_there.py", question)
+    if "broken" in answer:
+        text = f"The agent cannot start with the Python of {connection.title}: {str(answer['broken'])[:400]}."
+        hint = (
+            "Look for PYTHONPATH and LD_LIBRARY_PATH in your start files there, and in the site's modules and prologue."
+        )
+        raise problem("preflight.import", text, f"{hint} Nothing was sent.", connection.name)
     try:
         found: Problem | None = msgspec.convert(answer.get("problem", ""), Problem | None)
     except msgspec.ValidationError as error:

@@ -27,6 +27,17 @@ except ImportError:  # before 3.8
         raise PackageNotFoundError(distribution_name)
 
 
+_IMPORT = """import importlib, sys
+sys.path[:] = [path for path in sys.path if path]
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+        print("clew-imports:" + name)
+    except BaseException:
+        continue
+"""
+
+
 def numbers(text: str) -> "tuple[int, ...]":
     """The leading numbers of a version: (2, 16, 1)."""
     return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", text)[0]))
@@ -45,6 +56,22 @@ def version_of(module: str, names: "list[str]") -> str:
         except PackageNotFoundError:
             continue
     return "?"
+
+
+def unusable(modules: "list[str]") -> "set[str]":
+    """Those of the modules that cannot be imported: what the account's own PYTHONPATH or LD_LIBRARY_PATH brings may be
+    for another Python."""
+    if not modules:
+        return set()
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORT, *modules],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    usable = done.stdout.decode("utf-8", "replace").split()
+    return {module for module in modules if "clew-imports:" + module not in usable}
 
 
 def intact(folder: Path) -> bool:
@@ -157,15 +184,17 @@ def main() -> None:
     question = json.loads(sys.stdin.buffer.readline().decode("utf-8"))
     python = "{}.{}".format(*sys.version_info[:2])
     have = {name: version_of(module, [name, *others]) for name, module, _, others in question["needed"]}
+    small = {module: name for name, module, _, _ in question["needed"] if have[name] and name not in question["never"]}
+    have.update({small[module]: "" for module in unusable(sorted(small))})
     missing = [
         name
         for name, _, least, _ in question["needed"]
         if not have[name] or (have[name] != "?" and numbers(have[name]) < numbers(least))
     ]
-    small = ["{}>={}".format(name, least) for name, _, least, _ in question["needed"] if name in missing]  # noqa: UP032
-    small = [line for line in small if line.split(">=")[0] not in question["never"]]
+    lacks = ["{}>={}".format(name, least) for name, _, least, _ in question["needed"] if name in missing]  # noqa: UP032
+    lacks = [line for line in lacks if line.split(">=")[0] not in question["never"]]
     libc = list(numbers(platform.libc_ver()[1])) if platform.libc_ver()[0] == "glibc" else []
-    words = [*small, python, sys.implementation.name, platform.system(), platform.machine()]
+    words = [*lacks, python, sys.implementation.name, platform.system(), platform.machine()]
     key = hashlib.sha256("\n".join(words).encode("utf-8")).hexdigest()[:16]
     software = Path(question["software"])
     answer = {
@@ -179,7 +208,7 @@ def main() -> None:
         "path": os.environ.get("PYTHONPATH", ""),
         "have": have,
         "missing": missing,
-        "packages": "packages-" + key if small else "",
+        "packages": "packages-" + key if lacks else "",
         "states": {name: state_of(software / name) for name in [question["agent"], "packages-" + key]},
         "pip": version_of("pip", ["pip"]),
         "free": free_bytes(software),

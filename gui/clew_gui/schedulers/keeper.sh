@@ -168,12 +168,16 @@ clew_serve_until_end() {
             clew_quick=0
         fi
         clew_quick=$((clew_quick + 1))
-        # An agent that says why it cannot serve will say so again; what may pass (exit code 75) is tried three times.
-        case $clew_code in
-            2) clew_tries=1 clew_why=refused ;;
-            75) clew_tries=3 clew_why=refused ;;
-            *) clew_tries=10 clew_why=crashing ;;
-        esac
+        # An agent that says why it cannot serve, or that failed before it ever served, will do so again; what may pass
+        # (exit code 75, a signal) is tried three times.
+        clew_tries=10 clew_why=crashing
+        if [ "$clew_code" -eq 75 ]; then
+            clew_tries=3 clew_why=refused
+        elif [ "$clew_code" -eq 2 ] || { [ "$clew_code" -lt 128 ] && ! [ -e "$clew_served" ]; }; then
+            clew_tries=1 clew_why=refused
+        elif ! [ -e "$clew_served" ]; then
+            clew_tries=3
+        fi
         # While something trains, another attempt costs nothing; an idle node costs somebody's hours.
         if [ "$clew_quick" -ge "$clew_tries" ] && [ -z "$(clew_marked)" ]; then
             clew_last=$(clew_last_words)
@@ -206,6 +210,7 @@ clew_begin() { # asked-for seconds
     clew_restart=0 # PBS does not say how often it has started the job
     while [ -e "$clew_folder/record.$clew_restart" ]; do clew_restart=$((clew_restart + 1)); done
     clew_record=$clew_folder/record.$clew_restart
+    clew_served=$clew_folder/served.$clew_restart # the agent leaves it
     # shellcheck disable=SC2046  # one number, or nothing
     clew_said=$(clew_number $(wc -c "$clew_folder/scheduler.log" 2>/dev/null))
     clew_host=$(uname -n)

@@ -200,6 +200,25 @@ def test_ctrl_c_in_the_queue_cancels_the_job_at_once(laptop: Laptop) -> None:
     assert laptop.said()[-1] == "Stopped. You cancelled the job."
 
 
+def test_ctrl_c_before_the_agent_serves_cancels_the_job_and_is_answered_at_once(laptop: Laptop) -> None:
+    """An agent that cannot start, and a job that tries again."""
+
+    def prepare(site: BusySite) -> None:
+        def begin(job: str, starts: float | None = None) -> None:
+            site.news(job, JobStage.RUNNING, "Runs on node1.", id="7", starts=starts)
+
+        site.begin = begin  # type: ignore[method-assign]
+        site.slow_end = lambda: False
+        site.nodes.set()
+
+    laptop.prepare = prepare
+    press = laptop.when(lambda: laptop.stage() is JobStage.RUNNING)
+    assert laptop.run(stand_in_spec(steps=100)) == 130
+    press.result(BOUND_S)
+    assert laptop.said()[-1] == "Stopped. You cancelled the job."
+    assert laptop.said().count("Cancelling the job.") == 1
+
+
 def test_ctrl_c_stops_the_run_and_a_second_one_cancels_the_job(laptop: Laptop) -> None:
     def training() -> bool:
         return any(path.stat().st_size > 3000 for path in laptop.places.mirrors.glob("*/journal.0001"))

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+import uuid
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -293,6 +294,47 @@ def test_a_package_that_is_too_old_is_brought_and_comes_first(open_connection: O
     installed = ensure_agent(line, told.append)
     assert told[1].startswith("Bringing psutil to Here")
     assert "/packages-" in installed.environment["PYTHONPATH"].split(":")[1]
+
+
+def broken(folder: Path, module: str) -> str:
+    """A line of a start file that puts an old package before the site's."""
+    (folder / module).mkdir(parents=True)
+    (folder / module / "__init__.py").write_text(f"raise ImportError('old {module}')\n")
+    return f"\nexport PYTHONPATH='{folder}':$PYTHONPATH"
+
+
+@pytest.mark.parametrize("module", [need.module for need in SMALL])
+def test_a_package_that_cannot_be_imported_there_is_brought(open_connection: Open, tmp_path: Path, module: str) -> None:
+    prologue = course(tmp_path / "its own", **TENSORFLOW, **{need.module: "99.0" for need in SMALL})
+    line, connection = open_connection(prologue=prologue + broken(tmp_path / "mine", module))
+    told: list[str] = []
+    installed = ensure_agent(line, told.append)
+    (name,) = [need.name for need in SMALL if need.module == module]
+    assert [text.partition(" (")[0] for text in told[1:]] == [f"Bringing {name} to Here"]
+    code = f"import {module}; print({module}.__file__)"
+    words = [installed.command[0], "-P", "-c", code]
+    done = subprocess.run(
+        words, env=connection.environment | dict(installed.environment), capture_output=True, text=True, check=True
+    )
+    assert "/packages-" in done.stdout
+
+
+def test_an_agent_that_could_not_start_is_refused_before_anything_is_sent(
+    open_connection: Open, tmp_path: Path
+) -> None:
+    """What the agent itself brings cannot help where the whole of Python is led astray."""
+    line, _ = open_connection()
+    installed = ensure_agent(line, ignore)
+    astray = broken(tmp_path / "mine", "curses").rpartition("=")[2].partition(":")[0].strip("'")
+    (tmp_path / "mine/zmq.py").write_text("import no_such_library\n")
+    path = f"{astray}:{installed.environment['PYTHONPATH']}"
+    spec = RunSpec(exercise="softmax", run=str(uuid.uuid4()))
+    with pytest.raises(ProblemError) as refused:
+        check_runs(line, {**installed.environment, "PYTHONPATH": path}, [spec], own=False)
+    (found,) = refused.value.problems
+    assert found.code == "preflight.import"
+    assert "The agent cannot start with the Python of Here: No module named 'no_such_library'" in found.text
+    assert "mine/zmq.py" in found.text
 
 
 @pytest.mark.parametrize(

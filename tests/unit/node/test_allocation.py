@@ -32,6 +32,13 @@ def test_a_job_is_read_from_the_environment(tmp_path: Path) -> None:
     assert found.runs == tmp_path / "runs"
 
 
+def test_that_it_served_is_noted_for_this_start_of_the_job(tmp_path: Path) -> None:
+    Allocation(JOB, tmp_path, restart=2).note_served()
+    assert [path.name for path in tmp_path.iterdir()] == ["served.2"]
+    Allocation(JOB, tmp_path / "gone").note_served()
+    Allocation().note_served()
+
+
 def test_without_a_job_there_is_none_and_nothing_is_said() -> None:
     assert read_allocation({}) == Allocation()
 

@@ -41,6 +41,12 @@ class FollowedRun(ABC):
         self._stops = stops
         self._after_attempt = after_attempt
         self._shown = ""
+        self._noted = 0
+
+    @property
+    def note(self) -> str:
+        """Says what becomes of the latest request to stop."""
+        return self.notes[min(self.asked, len(self.notes) - 1)]
 
     @property
     @abstractmethod
@@ -87,7 +93,12 @@ class FollowedRun(ABC):
             self.stop(self.asked)
 
     def say_wait(self) -> None:
-        """Says what it waits for, each sentence once."""
+        """Answers a request to stop, and says what it waits for, each sentence once."""
+        if self.asked > self._noted and self.note:
+            with self.drawing() as free:
+                if free:
+                    self.say(self.note)
+                    self._noted = self.asked
         text = self.waiting()
         if not text or text == self._shown:
             return
@@ -127,8 +138,8 @@ class FollowedRun(ABC):
                     if free:
                         console = self.context.console(err=self.as_json)
                         display = display or choose_display(console, card, heading, after_attempt)
-                        note, last = self.notes[min(self.asked, len(self.notes) - 1)], self.complete()
-                        display.show(self.history, note, last, None if last else self.standstill())
+                        last = self.complete()
+                        display.show(self.history, self.note, last, None if last else self.standstill())
         finally:
             if display is not None:
                 display.close(discard=self.discard)

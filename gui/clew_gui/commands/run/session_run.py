@@ -76,6 +76,11 @@ class SessionRun(FollowedRun):
         self._problems: list[Problem] = []
 
     @property
+    def note(self) -> str:
+        """See ``FollowedRun``; one that still waits in the queue only leaves it."""
+        return "" if self.model.queue or self.model.withdrawn else super().note
+
+    @property
     def history(self) -> History:
         """The contents of its journal so far."""
         return self.model.history
@@ -215,9 +220,17 @@ class SiteRun(SessionRun):
         super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
         self._lock, self._book = terminal.lock, terminal.manager.book
         self._answered = 0
+        self._cancelled = False
         self.folder, self.word = self.model.folder, str(self.model.number)
         self._others = others
         self._watched = Watched(time.time())
+
+    @property
+    def note(self) -> str:
+        """See ``FollowedRun``; of a job that does not run the news say it."""
+        if self.job.news.stage is not JobStage.RUNNING:
+            return ""
+        return self.notes[-1] if self._cancelled else super().note
 
     @property
     def job(self) -> JobModel:
@@ -273,10 +286,12 @@ class SiteRun(SessionRun):
         return max(self._after_attempt, self.history.fold.attempt if self.model.follows_on else 0)
 
     def _end(self, again: bool) -> None:
-        """Ends the run at the first request, and the job at the second; in the queue the first one ends the job
-        already."""
+        """Ends the run at the first request, and the job at the second; in the queue, or before its agent serves, the
+        first one ends the job already."""
         hold = self.job.order.hold  # the allocation is others' as well
-        if not hold and (again or not_begun(self.job.news)):
+        unheard = self.model.status is None and self.history.fold.attempt <= self._after_attempt
+        if not hold and (again or not_begun(self.job.news) or unheard):
+            self._cancelled = True
             self._session.cancel(self.job.id)
             return
         for run in self.job.runs:
