@@ -33,8 +33,10 @@ def test_a_job_is_read_from_the_environment(tmp_path: Path) -> None:
 
 
 def test_that_it_served_is_noted_for_this_start_of_the_job(tmp_path: Path) -> None:
-    Allocation(JOB, tmp_path, restart=2).note_served()
-    assert [path.name for path in tmp_path.iterdir()] == ["served.2"]
+    folder = tmp_path / "job"
+    folder.mkdir()
+    Allocation(JOB, folder, restart=2).note_served()
+    assert [path.name for path in folder.iterdir()] == ["served.2"]
     Allocation(JOB, tmp_path / "gone").note_served()
     Allocation().note_served()
 
