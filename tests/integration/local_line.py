@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clew_gui.deploy.requirements import SMALL
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
-from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, unmarked
+from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, shell_line, unmarked
 from clew_gui.ssh.hop_connection import no_file
+from tests.local_stream import LocalStream
 
 LONG = 100_000
 """Input that holds an archive."""
+
+
+class CountedStream(LocalStream):
+    """Its input counts as sent, and may be spoilt."""
+
+    def __init__(
+        self, owner: LocalConnection, words: Sequence[str], environment: Mapping[str, str], folder: Path
+    ) -> None:
+        super().__init__(words, environment, folder)
+        self._owner = owner
+        self._kept = b""
+
+    def send(self, data: bytes) -> None:
+        self._owner.sent += len(data)
+        self._kept += data
+
+    def end(self) -> None:
+        long = len(self._kept) > LONG
+        super().send(self._kept[: len(self._kept) - self._owner.spoil] if long else self._kept)
+        self._kept = b""
+        super().end()
 
 
 class LocalConnection:
@@ -46,6 +69,10 @@ class LocalConnection:
         )
         self.sent += len(stdin)
         return unmarked(done.returncode, done.stdout, done.stderr, mark, "here")
+
+    def open(self, command: Command, timeout: float = 30.0) -> LocalStream:
+        self.commands += 1
+        return CountedStream(self, ["/bin/sh", "-c", shell_line(command)], self.environment, self.home)
 
     def write(self, path: str, data: bytes, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0) -> None:
         cut = self.cut_after is not None and len(data) > self.cut_after

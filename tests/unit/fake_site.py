@@ -15,7 +15,7 @@ import msgspec
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.schedulers.job import EXPORTED
+from clew_gui.schedulers.job import UNEXPORT
 from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
@@ -264,7 +264,7 @@ class Login:
 def _without_wrapper(command: Command) -> list[str]:
     """The command that is run in an environment of Clew's own."""
     words = [*command]
-    if len(words) < 3 or EXPORTED not in words[2]:
+    if len(words) < 3 or UNEXPORT not in words[2]:
         return words
     return list(itertools.dropwhile(lambda word: re.match("[A-Z_]+=", word), words[4:]))
 

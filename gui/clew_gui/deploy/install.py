@@ -12,15 +12,10 @@ from clew_gui.deploy.bundle import digests, name_of, own_files, packed
 from clew_gui.deploy.packages import from_here, from_wheels
 from clew_gui.deploy.probe import Probe, probe, unfit
 from clew_gui.deploy.requirements import SMALL, TENSORFLOW, Need
-from clew_gui.deploy.there import LIMIT_S, ask_there
+from clew_gui.deploy.there import ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import ProblemError, problem, raise_all
-
-_SLOWEST = 20_000
-"""Bytes per second of the slowest line that is waited for."""
-_PIP_S = 300.0
-"""Seconds for pip on a login node to fetch and unpack a dozen small packages on a slow home."""
 
 Say = Callable[[str], None]
 
@@ -47,7 +42,7 @@ def ensure_agent(connection: SiteConnection, report: Say) -> Installed:
     """
     own = own_files()
     agent = name_of("agent", own)
-    found = probe(connection, agent)
+    found = probe(connection, agent, report)
     raise_all(unfit(connection, found))
     sent = 0
     if found.states.get(agent) != "intact":
@@ -83,7 +78,7 @@ def try_packages(connection: SiteConnection, found: Probe, report: Say) -> tuple
     if left:
         question = {"software": connection.layout().software, "name": "", "files": {}, "replace": False, "kept": []}
         question["fetch"] = [need.requirement for need in left]
-        answer = ask_there(connection, "install_there.py", question, b"", LIMIT_S + _PIP_S)
+        answer = ask_there(connection, "install_there.py", question, report=report)
         if "refused" in answer:
             raise _refused(connection, found, answer, left, 0)
     return tuple(need.name for need in left)
@@ -135,8 +130,7 @@ def _send(
         "replace": bool(again),
         "kept": sorted(found.states),
     }
-    limit = LIMIT_S + len(archive) / _SLOWEST + (_PIP_S if fetch else 0)
-    answer = ask_there(connection, "install_there.py", question, archive, limit)
+    answer = ask_there(connection, "install_there.py", question, archive, report)
     if "refused" in answer:
         raise _refused(connection, found, answer, fetch, sum(map(len, files.values())))
     return len(archive)

@@ -59,7 +59,6 @@ def fetch(requirements: "list[str]", folder: Path) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=240,
         check=False,
     )
     said = done.stdout.decode("utf-8", "replace").strip().splitlines()

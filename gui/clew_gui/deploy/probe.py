@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -13,6 +15,8 @@ from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import Remedy, list_modules
 from clew_shared.catalogue import known_sets
 from clew_shared.data_sets import BUILT_IN, data_set_of
+
+_log = logging.getLogger(__name__)
 
 INDEX = "https://pypi.org/simple/"
 _MACHINES = ("x86_64", "aarch64")
@@ -62,7 +66,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return int(major), int(minor)
 
 
-def probe(connection: SiteConnection, agent: str = "agent", *, thorough: bool = False) -> Probe:
+def probe(
+    connection: SiteConnection,
+    agent: str = "agent",
+    report: Callable[[str], None] = _log.info,
+    *,
+    thorough: bool = False,
+) -> Probe:
     """Ask the site, in one round trip. ``agent`` is the folder whose state is wanted as well.
 
     Raises ``ProblemError`` when there is no Python, a module cannot be loaded, or the site cannot be reached.
@@ -76,7 +86,7 @@ def probe(connection: SiteConnection, agent: str = "agent", *, thorough: bool = 
     sets = {name: card.files for name, card in known.items() if card.files}
     data = {"folders": folders, "sets": sets, "digits": known[BUILT_IN].packaged}
     question |= {"thorough": thorough, "index": INDEX, "data": data}
-    answer = ask_there(connection, "probe_there.py", question)
+    answer = ask_there(connection, "probe_there.py", question, report=report)
     try:
         found = msgspec.convert(answer, Probe)
     except msgspec.ValidationError as error:

@@ -26,10 +26,6 @@ LARGEST_PIECE = 32 << 20
 """A transfer begins with small pieces, of which a cut costs little, and doubles them while the line holds."""
 _PIECE_S = 1.0
 """The seconds that one piece may take: pieces grow until then; progress is reported that often, not more."""
-_LIMIT_S = 120.0
-"""Seconds for a command on the site besides the time that its bytes take."""
-_CHECKED_PER_S = 10_000_000
-"""Bytes per second that a busy file system reads at the least."""
 
 Say = Callable[[str], None]
 
@@ -112,7 +108,7 @@ def _look(connection: SiteConnection, source: Upload, folder: str, part: str, da
         part,
     )
     listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
-    done = connection.run(words, stdin=listed.encode(), timeout=_LIMIT_S + source.size / _CHECKED_PER_S)
+    done = connection.work(words, stdin=listed.encode())
     answers = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
     if done.late or done.code:
         raise _no_answer(connection, source, done)
@@ -149,10 +145,11 @@ def _send(connection: SiteConnection, source: Upload, part: str, found: _Found, 
 def _finish(connection: SiteConnection, source: Upload, part: str, target: str) -> bool:
     """Check what arrived and give it its name; False when it is damaged."""
     words = ("sh", "-c", _script("finish_there.sh"), "sh", part, source.digest, target, "d" if source.folder else "f")
-    done = connection.run(words, timeout=_LIMIT_S + 2 * source.size / _CHECKED_PER_S)
-    if done.out.strip() == "damaged":
+    done = connection.work(words)
+    said = done.out.split()[-1:]
+    if said == ["damaged"]:
         return False
-    if done.out.strip() != "done":
+    if said != ["done"]:
         raise _no_answer(connection, source, done)
     return True
 

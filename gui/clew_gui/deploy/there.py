@@ -5,24 +5,28 @@ Everything goes over standard input: nothing is written there for it, and no arg
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shlex
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from clew_gui.base.times import in_words
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
-from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
 
-LIMIT_S = 120.0
-"""The time limit in seconds: modules on a busy file system take their time."""
+_log = logging.getLogger(__name__)
 
+_SAID_S = 30.0
+"""The seconds after which it is said that it takes long, each time."""
 _START = 'exec 9<&0 </dev/null && exec bash -l -c "$1" bash "$2"'
 _READ = 'eval "$(head -c "$1" <&9)"'
 _PYTHONS = ("python3", "python3.13", "python3.12", "python3.11")
@@ -57,9 +61,10 @@ def ask_there(
     program: str,
     question: Mapping[str, Any],
     payload: bytes = b"",
-    timeout: float = LIMIT_S,
+    report: Callable[[str], None] = _log.info,
 ) -> dict[str, Any]:
     """Run ``program``, a file beside this one, with a question in JSON; its answer. ``payload`` follows the question.
+    If it takes long, that is reported now and then; ``report`` may raise to give it up.
 
     Raises ``ProblemError`` when the site has no Python, a module cannot be loaded, or nothing answers.
     """
@@ -68,13 +73,28 @@ def ask_there(
     shell = _shell(connection.site, mark, len(source)).encode()
     asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
     words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
-    done = _behind_noise(connection.run(words, stdin=shell + source + asked + payload, timeout=timeout), mark)
+    moved = _patience(connection, report)
+    done = _behind_noise(connection.work(words, stdin=shell + source + asked + payload, moved=moved), mark)
     answer = read_answer(done.out, mark)
     if answer is None:
-        raise _silent(connection, done, timeout)
+        raise _silent(connection, done)
     if answer.get("refused") in ("module", "python") and "detail" in answer:
         raise _refused(connection, answer, done.out.partition(mark)[0])
     return answer
+
+
+def _patience(connection: SiteConnection, report: Callable[[str], None]) -> Callable[[], None]:
+    """Reports each half minute that it goes on."""
+    begun, said = time.monotonic(), 0
+
+    def moved() -> None:
+        nonlocal said
+        seconds = time.monotonic() - begun
+        if seconds // _SAID_S > said:
+            said = int(seconds // _SAID_S)
+            report(f"{connection.title} is slow: its Python has been at work for {in_words(round(seconds))}.")
+
+    return moved
 
 
 def _shell(site: Site, mark: str, length: int) -> str:
@@ -143,9 +163,9 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
     return problem("bootstrap.module", text, "Name one that the site has.", connection.name, remedy)
 
 
-def _silent(connection: SiteConnection, done: Output, timeout: float) -> ProblemError:
+def _silent(connection: SiteConnection, done: Output) -> ProblemError:
     if done.late:
-        text = f"{connection.title} did not prepare its Python within {timeout:g} s."
+        text = f"{connection.title} did not prepare its Python: nothing moved there for {STILL_S:g} s."
         return problem("bootstrap.late", text, "The login node may be busy. Try again.", connection.name)
     text = f"{connection.title} could not run its Python (exit code {done.code}).{_said(done.said)}"
     where = "modules and prologue" if connection.site.prologue or connection.site.modules else "python in the site"

@@ -16,7 +16,7 @@ from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import Command, Scheduler
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
-from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
 from clew_gui.ssh.reconnecting import ReconnectingConnection
@@ -68,14 +68,33 @@ class Questions:
 
 
 class _BoundedConnection(SiteConnection):
-    """Lets no command take longer than the doctor has time."""
+    """Lets no command take longer than the doctor has time, but while something moves."""
 
-    def __init__(self, name: str, site: Site, connection: ReconnectingConnection, limit: Callable[[], float]) -> None:
-        super().__init__(name, site, connection)
-        self._limit = limit
+    def __init__(self, site: Site, connection: ReconnectingConnection, examination: Examination) -> None:
+        super().__init__(examination.name, site, connection)
+        self._examination = examination
 
     def run(self, command: Command, *, stdin: bytes = b"", timeout: float = CALL_S) -> Output:
-        return super().run(command, stdin=stdin, timeout=max(1.0, min(timeout, self._limit())))
+        return super().run(command, stdin=stdin, timeout=max(1.0, min(timeout, self._examination.left_s)))
+
+    def work(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        still: float = STILL_S,
+        moved: Callable[[], None] = lambda: None,
+    ) -> Output:
+        def go_on() -> None:
+            if self._examination.stop.is_set():
+                raise problem("job.ended", "Clew no longer waits for it.")
+            moved()
+
+        started = time.monotonic()
+        limit = max(1.0, min(still, self._examination.left_s))
+        done = super().work(command, stdin=stdin, still=limit, moved=go_on)
+        self._examination.more_time(0.0 if done.late else time.monotonic() - started)
+        return done
 
 
 class Examination:
@@ -139,7 +158,7 @@ class Diagnosis(Examination):
         self._connection = self._bounded(self.site, ReconnectingConnection(once))
 
     def _bounded(self, site: Site, connection: ReconnectingConnection) -> SiteConnection:
-        return _BoundedConnection(self.name, site, connection, lambda: self.left_s)
+        return _BoundedConnection(site, connection, self)
 
     def connection_with(self, modules: Sequence[str]) -> SiteConnection:
         """The same connection for a site that loads only these modules."""

@@ -11,11 +11,9 @@ import msgspec
 
 from clew_gui.base.checked_text import is_module
 from clew_gui.schedulers.state import Output
-from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_shared.base.problem import problem
 
-AVAIL_S = 60.0
-"""The time limit in seconds: Lmod without its cache reads thousands of files."""
 _NO_COMMAND = "module-command"
 
 # The keeper's own way of loading, so that a job finds the same; what it would end a job for is said instead.
@@ -54,24 +52,24 @@ def _keeper() -> str:
     return files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8") + _SAY
 
 
-def load(connection: SiteConnection, modules: Sequence[str], timeout: float = AVAIL_S) -> Loaded:
+def load(connection: SiteConnection, modules: Sequence[str]) -> Loaded:
     """Load ``modules`` in their order, as a job will. Raises ``ProblemError`` when the site does not answer."""
     script = _keeper() + 'clew_find_modules\nfor clew_name in "$@"; do clew_load "$clew_name"; done\n'
-    done = connection.run(("bash", "-l", "-c", script, "bash", *modules), timeout=timeout)
+    done = connection.work(("bash", "-l", "-c", script, "bash", *modules))
     if done.late:
-        raise _late(connection, timeout)
+        raise _late(connection)
     out = _without_noise(done).out
     refused = re.findall(r"^clew-refuses (\S+)$", out, re.MULTILINE)
     said = [one.strip() for one in out.splitlines() if one.strip() and not one.startswith("clew-refuses")]
     return Loaded(tuple(one for one in refused if one != _NO_COMMAND), " ".join(said)[:300], _NO_COMMAND in refused)
 
 
-def available(connection: SiteConnection, timeout: float = AVAIL_S) -> Available:
+def available(connection: SiteConnection) -> Available:
     """Returns all that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` if there
     are none, or no answer."""
-    done = connection.run(("bash", "-l", "-c", _keeper() + _LIST, "bash", *connection.site.modules), timeout=timeout)
+    done = connection.work(("bash", "-l", "-c", _keeper() + _LIST, "bash", *connection.site.modules))
     if done.late:
-        raise _late(connection, timeout)
+        raise _late(connection)
     if f"clew-refuses {_NO_COMMAND}" in done.out:
         text = f"{connection.title} has no module command."
         hint = "Name python or venv in the site, or source what brings modules in its prologue."
@@ -84,8 +82,8 @@ def _without_noise(done: Output) -> Output:
     return msgspec.structs.replace(done, out=done.out.partition("\nclew-begins\n")[2])
 
 
-def _late(connection: SiteConnection, timeout: float) -> Exception:
-    text = f"The modules of {connection.title} were not listed within {timeout:g} s."
+def _late(connection: SiteConnection) -> Exception:
+    text = f"The modules of {connection.title} were not listed: nothing moved there for {STILL_S:g} s."
     return problem("modules.late", text, "The site may be busy. Try again.", connection.name)
 
 

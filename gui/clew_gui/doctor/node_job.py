@@ -29,7 +29,7 @@ JOB_S = 300
 WAIT_S = 180.0
 """The seconds that the doctor waits for the job to start; a longer queue is no fault."""
 ANSWER_S = 170.0
-"""A started job has answered by then, also where TensorFlow's import takes two minutes."""
+"""The seconds in which a started job that is at work says more: where nothing moves, it says that after two minutes."""
 SAID_S = 20.0
 """The seconds after which a started job that has not answered is reported as waited for."""
 LATE_S = 20.0
@@ -44,9 +44,10 @@ _LONGEST_POLL_S = 5.0
 
 
 class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
-    """The job's answer. ``whole``: nothing more will come."""
+    """The job's answer. ``whole``: nothing more will come; ``moves`` grows while TensorFlow is imported."""
 
     whole: bool = False
+    moves: int = 0
 
 
 def node(diagnosis: Diagnosis) -> CheckResult:
@@ -162,7 +163,9 @@ def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
     found: JobAnswer | None = None
     called = False
     while time.monotonic() < deadline and not diagnosis.stop.is_set():
-        found = read_answer(diagnosis, spec) or found
+        before, found = found, read_answer(diagnosis, spec) or found
+        if found != before:
+            deadline = time.monotonic() + ANSWER_S
         if found is not None and not called:
             called = True
             diagnosis.node = call_node(diagnosis, found)
@@ -214,7 +217,7 @@ def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> JobAnswer | None:
 def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
     """Connect to the node's port through the login node, as the tunnel does."""
     known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
-    del known["whole"]
+    del known["whole"], known["moves"]
     if found.port:
         try:
             stream = diagnosis.connection.ssh.connect(found.host, found.port)

@@ -14,11 +14,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 WAIT_S = 20.0
 """Seconds for all routes to be tried one after the other."""
-IMPORT_S = 120.0
-"""The first import of TensorFlow on a node reads a gigabyte from a network disk."""
+STILL_S = 120.0
+"""Seconds in which nothing of TensorFlow's import moves before it is given up: the first one on a node reads a gigabyte
+from a network disk, which takes as long as it takes."""
+LOOK_S = 10.0
 TRY = """import tensorflow as tf
 print("clew", tf.__version__, len(tf.config.list_physical_devices("GPU")))"""
 
@@ -70,19 +74,46 @@ def cards() -> "list[str]":
     return [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("GPU ")]
 
 
-def tensorflow(python: str = sys.executable, *options: str) -> "dict[str, object]":
-    """Returns TensorFlow's version and how many GPUs it sees, or why ``python`` cannot import it."""
+def activity(pid: int) -> int:
+    """A number that changes while the process computes or reads; 0 where the system has no such files."""
     try:
-        done = subprocess.run([python, *options, "-c", TRY], capture_output=True, timeout=IMPORT_S, check=False)
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:  # noqa: UP031
+            fields = file.read().rpartition(")")[2].split()
+        return sum(int(fields[place]) for place in (7, 9, 11, 12))  # page faults and processor time
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def tensorflow(
+    python: str = sys.executable, *options: str, moves: "Callable[[], None]" = lambda: None
+) -> "dict[str, object]":
+    """Returns TensorFlow's version and how many GPUs it sees, or why ``python`` cannot import it. ``moves`` is called
+    now and then while its import does."""
+    try:
+        process = subprocess.Popen(
+            [python, *options, "-c", TRY], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
     except OSError as error:
         return {"trouble": "it cannot be started: %s" % error.strerror}  # noqa: UP031
-    except subprocess.SubprocessError:
-        return {"trouble": "its import did not end within two minutes"}
-    for line in done.stdout.decode("utf-8", "replace").splitlines():
+    before, since = 0, time.monotonic()
+    while True:
+        try:
+            out, err = process.communicate(timeout=LOOK_S)
+            break
+        except subprocess.TimeoutExpired:
+            now = activity(process.pid)
+        if now != before:
+            before, since = now, time.monotonic()
+            moves()
+        elif time.monotonic() - since >= STILL_S:
+            process.kill()
+            process.communicate()
+            return {"trouble": "nothing of its import moved for %d s" % STILL_S}  # noqa: UP031
+    for line in out.decode("utf-8", "replace").splitlines():
         words = line.split()
         if words[:1] == ["clew"]:
             return {"tensorflow": words[1], "devices": int(words[2])}
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    said = err.decode("utf-8", "replace").strip().splitlines()
     return {"trouble": said[-1][:300] if said else "it ended without a message"}
 
 
@@ -101,7 +132,7 @@ def await_call(sock: "socket.socket") -> None:
 def main() -> None:
     """Answers, waits to be called and tries TensorFlow meanwhile, and answers again."""
     sock = listen(int(sys.argv[1]), int(sys.argv[2]))
-    answer = {
+    answer: dict[str, Any] = {
         "host": socket.gethostname(),
         "python": platform.python_version(),
         "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),
@@ -113,7 +144,12 @@ def main() -> None:
     write(answer)
     if sock is not None:
         threading.Thread(target=await_call, args=(sock,)).start()
-    answer.update(tensorflow())
+
+    def moves() -> None:
+        answer["moves"] = answer.get("moves", 0) + 1
+        write(answer)
+
+    answer.update(tensorflow(moves=moves))
     answer["whole"] = True
     write(answer)
 

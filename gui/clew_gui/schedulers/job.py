@@ -92,7 +92,7 @@ def _constants(job: JobSpec) -> str:
             f"clew_job={shlex.quote(job.job)}",
             f"clew_folder={shlex.quote(job.folder)}",
             f"clew_grace={GRACE_S} clew_healthy={HEALTHY_S}",
-            f"clew_exported() {{ {EXPORTED}; }}",
+            f"clew_unexport() {{\n{UNEXPORT}\n}}",
             "clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own='' clew_left=0",
         ]
     )
@@ -132,13 +132,20 @@ LOG = "job.log"
 """The file with the output of the keeper and the agent."""
 SCHEDULER_LOG = "scheduler.log"
 """The file with the scheduler's own output about the job."""
-EXPORTED = (
-    "awk 'BEGIN { for (name in ENVIRON) {"
-    " if (name ~ /^(SLURM_(CONF|CONF_SERVER|JWT|HOME|ROOT|SACK_[A-Z_]*)|PBS_(CONF_FILE|EXEC|HOME))$/) continue;"
-    " if (name ~ /^(S(ACCT|ACCTMGR|ALLOC|ATTACH|BATCH|BCAST|CANCEL|CONTROL|CRONTAB|DIAG|INFO|LURM|LURMD|PRIO|QUEUE"
-    "|REPORT|RUN|SHARE|STAT|TRIGGER)_|PBS)[A-Za-z0-9_]*$/) print name } }'"
-)
-"""A command that lists the environment's variables that change what the programs of Slurm and PBS do or say (their
+UNEXPORT = """IFS='
+' && set -f
+for clew_name in $(export -p); do
+    clew_name=${clew_name#export } && clew_name=${clew_name#declare -x } && clew_name=${clew_name%%=*}
+    case $clew_name in
+        SLURM_CONF | SLURM_CONF_SERVER | SLURM_JWT | SLURM_HOME | SLURM_ROOT | SLURM_SACK_*) ;;
+        PBS_CONF_FILE | PBS_EXEC | PBS_HOME) ;;
+        SACCT_* | SACCTMGR_* | SALLOC_* | SATTACH_* | SBATCH_* | SBCAST_* | SCANCEL_* | SCONTROL_* | SCRONTAB_* | \\
+        SDIAG_* | SINFO_* | SLURM_* | SLURMD_* | SPRIO_* | SQUEUE_* | SREPORT_* | SRUN_* | SSHARE_* | SSTAT_* | \\
+        STRIGGER_* | PBS*) unset "$clew_name" ;;
+    esac
+done
+unset IFS && set +f"""
+"""Shell that takes variables out of the environment that change what the programs of Slurm and PBS do or say (their
 manual pages), but for those that say where the cluster is and how to prove who one is (decision 256)."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from clew_gui.schedulers.job import EXPORTED, SCRIPT, Directives, JobRef, JobSpec, check_job, render, render_plain
+from clew_gui.schedulers.job import SCRIPT, UNEXPORT, Directives, JobRef, JobSpec, check_job, render, render_plain
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import Problem
@@ -191,7 +191,7 @@ def without_exports(command: Command, settings: Mapping[str, str]) -> Command:
     """``command`` with these variables, and without those by which a person's own start files would change what the
     scheduler's programs do."""
     words = (f"{name}={value}" for name, value in settings.items())
-    return ("sh", "-c", f'unset $({EXPORTED}); exec env "$@"', "sh", *words, *command)
+    return ("sh", "-c", f'{UNEXPORT}\nexec env "$@"', "sh", *words, *command)
 
 
 def in_folder(folder: str, *command: str) -> Command:

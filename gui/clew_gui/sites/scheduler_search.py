@@ -13,11 +13,8 @@ from clew_gui.schedulers.registry import SCHEDULERS, SchedulerName, scheduler_of
 from clew_gui.schedulers.scheduler import NOT_FOUND, Signature
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site, address
-from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.sites.site_connection import CALL_LIMIT_S, SiteConnection
 from clew_shared.base.problem import problem
-
-LIMIT_S = 60.0
-"""The time limit in seconds: modules on a busy file system take their time."""
 
 _OTHERS = {
     "qconf": "Grid Engine",
@@ -64,9 +61,9 @@ def look_for_scheduler(connection: SiteConnection) -> FoundScheduler:
     Clew speaks: runs would train on the login node then, which a person has to want.
     """
     commands = [signature.command for _, signature in _signatures()]
-    done = connection.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS), timeout=LIMIT_S)
+    done = connection.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS))
     if done.late:
-        text = f"{connection.title} did not say within {LIMIT_S:g} s which scheduler it has."
+        text = f"{connection.title} did not say within {CALL_LIMIT_S:g} s which scheduler it has."
         raise problem("scheduler.late", text, "The login node may be busy. Try again.", "scheduler")
     found = parse_look(done)
     if isinstance(found, FoundScheduler):

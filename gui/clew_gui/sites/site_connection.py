@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +25,7 @@ from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site, job_of
 from clew_gui.sites.unwritten import unwritten
 from clew_gui.ssh.config import resolve
-from clew_gui.ssh.connection import Connection, Hop, ssh_files
+from clew_gui.ssh.connection import Connection, Hop, Stream, lost, ssh_files
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.prompts import AskOnce
 from clew_gui.ssh.reconnecting import ReconnectingConnection
@@ -90,6 +94,26 @@ class SiteLayout(msgspec.Struct, frozen=True):
 
 
 _REMOVE = 'ls "$1" | grep -q "^record\\.\\|\\.log$" || rm -rf -- "$1"'
+STILL_S = 120.0
+"""The seconds in which nothing of a command moves before it is given up; how long it takes while something moves
+depends on the site's disks alone (decision 258)."""
+_BYTES = 1 << 16
+# Says every few seconds that something has moved: processor time, page faults or the number of the processes that the
+# command has started, which are those of the session. The loop is in a session of its own, and so are its programs.
+_WORK = r"""mark=$1 pause=$2; shift 2
+setsid sh -c 'while sleep "$3" >/dev/null 2>&1; do
+    now=$(cat "/proc/$1/stat" /proc/[0-9]*/stat 2>/dev/null | awk "
+        { sub(/.*[)] /, \"\") } NR == 1 { own = \$4 } \$4 == own { sum += 1 + \$8 + \$10 + \$12 + \$13 }
+        END { print sum }")
+    kill -0 "$1" 2>/dev/null || exit
+    [ "$now" = "$last" ] || printf "%s\n" "$2"
+    last=$now
+done' sh "$$" "$mark" "$pause" </dev/null &
+"$@" 2>&1
+code=$?
+kill -- "-$!" && wait "$!"
+printf '\n%s %s\n' "$mark" "$code"
+"""
 CALL_LIMIT_S = 45.0
 """The bound on one call: a dead controller kept `squeue` for 28 s with short settings; sites have longer ones."""
 # Modules are loaded as the keeper does it in a job. One that cannot be loaded is the doctor's to report.
@@ -135,29 +159,70 @@ class SiteConnection:
         the site's modules. Raises ``ProblemError`` when the site cannot be reached.
         """
         done = self._run(command, stdin, timeout, self._path)
-        if done.code != NOT_FOUND or self._path or not (path := self._path_of_login(timeout)):
+        if done.code != NOT_FOUND or self._path or not (path := self._path_of_login()):
             return done
         done = self._run(command, stdin, timeout, path)
         if done.code != NOT_FOUND:
             self._path = path
         return done
 
+    def work(
+        self,
+        command: Command,
+        *,
+        stdin: bytes = b"",
+        still: float = STILL_S,
+        moved: Callable[[], None] = lambda: None,
+    ) -> Output:
+        """Run a command that may take long: it is given up, and ``late``, when nothing of it has moved for ``still``
+        seconds. ``moved`` is called each time that something has, and may raise to give it up. All that it prints is in
+        ``out``. Raises ``ProblemError`` when the site cannot be reached."""
+        mark = f"<clew {secrets.token_hex(8)}>".encode()
+        watched = ("sh", "-c", _WORK, "sh", mark.decode(), f"{still / 24:g}", *command)
+        words = without_exports(watched, self._variables(self._path))
+        try:
+            stream = self.ssh.open(words, still)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.timeout":
+                return Output(code=-1, late=True)
+            raise
+        out, form = b"", re.compile(re.escape(mark) + rb" ([0-9]+)\n")
+        with _Watchdog(stream, still) as watchdog:
+            try:
+                for start in range(0, len(stdin), _BYTES):
+                    stream.send(stdin[start : start + _BYTES])
+                    watchdog.heard()
+                stream.end()
+                while (end := form.search(out)) is None and (data := stream.recv(_BYTES)):
+                    out += data
+                    watchdog.heard()
+                    moved()
+            except ProblemError as error:
+                if not (watchdog.late and error.problems[0].code == "ssh.lost"):
+                    raise
+        if end is None and not watchdog.late:
+            raise lost(self.title)
+        text = (out[: end.start()] if end is not None else out).replace(mark + b"\n", b"").decode(errors="replace")
+        return Output(int(end[1]), text.removesuffix("\n")) if end is not None else Output(code=-1, out=text, late=True)
+
     def command(self, command: Command) -> Command:
         """``command`` for a stream or a terminal, with the path on which ``run`` has found the site's programs."""
         return without_exports(command, {**self._settings, **({"PATH": self._path} if self._path else {})})
 
-    def _path_of_login(self, timeout: float) -> str:
+    def _path_of_login(self) -> str:
         """The search path of a login shell with the site's modules, asked for once; empty when it is unknown."""
         if self._login_path is None:
             keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
-            done = self._run(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules), b"", timeout)
+            done = self.work(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules))
             self._login_path = done.out.rpartition("\nclew-path ")[2].strip() if "\nclew-path " in done.out else ""
         return self._login_path
 
+    def _variables(self, path: str) -> dict[str, str]:
+        return {**environment(), **self._settings, **({"PATH": path} if path else {})}
+
     def _run(self, command: Command, stdin: bytes, timeout: float, path: str = "") -> Output:
-        found = {**environment(), **self._settings, **({"PATH": path} if path else {})}
         try:
-            done = self.ssh.run(without_exports(command, found), stdin=stdin, timeout=timeout)
+            done = self.ssh.run(without_exports(command, self._variables(path)), stdin=stdin, timeout=timeout)
         except ProblemError as error:
             if error.problems[0].code == "ssh.timeout":
                 return Output(code=-1, late=True)
@@ -245,6 +310,38 @@ class SiteConnection:
             text = f"{self.title} does not say where the home folder is.{said}"
             raise problem("site.home", text, "Give scratch, an absolute path, in the site.", self.name)
         return f"{base.rstrip('/')}/clew"
+
+
+class _Watchdog:
+    """Closes a stream through which nothing has come for ``still`` seconds, and in the end."""
+
+    def __init__(self, stream: Stream, still: float) -> None:
+        self.late = False
+        self._stream = stream
+        self._still = still
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="site watchdog", daemon=True)
+        self.heard()
+
+    def heard(self) -> None:
+        """Something has come."""
+        self._until = time.monotonic() + self._still
+
+    def _watch(self) -> None:
+        while (left := self._until - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                return
+        self.late = True
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._stream.close()
 
 
 def open_connection(

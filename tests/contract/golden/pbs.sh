@@ -16,7 +16,21 @@ set -u
 clew_job=0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11
 clew_folder=/home/student/.clew/jobs/x
 clew_grace=20 clew_healthy=60
-clew_exported() { awk 'BEGIN { for (name in ENVIRON) { if (name ~ /^(SLURM_(CONF|CONF_SERVER|JWT|HOME|ROOT|SACK_[A-Z_]*)|PBS_(CONF_FILE|EXEC|HOME))$/) continue; if (name ~ /^(S(ACCT|ACCTMGR|ALLOC|ATTACH|BATCH|BCAST|CANCEL|CONTROL|CRONTAB|DIAG|INFO|LURM|LURMD|PRIO|QUEUE|REPORT|RUN|SHARE|STAT|TRIGGER)_|PBS)[A-Za-z0-9_]*$/) print name } }'; }
+clew_unexport() {
+IFS='
+' && set -f
+for clew_name in $(export -p); do
+    clew_name=${clew_name#export } && clew_name=${clew_name#declare -x } && clew_name=${clew_name%%=*}
+    case $clew_name in
+        SLURM_CONF | SLURM_CONF_SERVER | SLURM_JWT | SLURM_HOME | SLURM_ROOT | SLURM_SACK_*) ;;
+        PBS_CONF_FILE | PBS_EXEC | PBS_HOME) ;;
+        SACCT_* | SACCTMGR_* | SALLOC_* | SATTACH_* | SBATCH_* | SBCAST_* | SCANCEL_* | SCONTROL_* | SCRONTAB_* | \
+        SDIAG_* | SINFO_* | SLURM_* | SLURMD_* | SPRIO_* | SQUEUE_* | SREPORT_* | SRUN_* | SSHARE_* | SSTAT_* | \
+        STRIGGER_* | PBS*) unset "$clew_name" ;;
+    esac
+done
+unset IFS && set +f
+}
 clew_agent='' clew_timer='' clew_pause='' clew_code='' clew_starts=0 clew_own='' clew_left=0
 
 # --- keeper.sh ---

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -299,12 +300,12 @@ HOSTILE = [
 def test_an_answer_that_makes_no_sense_is_a_problem(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = line()
 
-    def run(command: tuple[str, ...], *, stdin: bytes = b"", timeout: float = 0) -> Output:
+    def work(command: tuple[str, ...], *, stdin: bytes, moved: Callable[[], None]) -> Output:
         mark = re.search(rb'"mark":"(clew-\w+:)"', stdin)
         assert mark is not None
         return Output(0, f"Welcome\n{mark[1].decode()}{answer}\nGoodbye\n")
 
-    monkeypatch.setattr(nobody, "run", run)
+    monkeypatch.setattr(nobody, "work", work)
     monkeypatch.setattr(nobody, "layout", lambda: SiteLayout("/home/ann/clew"))
     with pytest.raises(ProblemError) as refused:
         probe(nobody)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.doctor import node_there
 from clew_gui.doctor.checks import CHECKS, HERE
 from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions
 from clew_gui.doctor.examine import examine
@@ -444,6 +445,20 @@ def test_a_node_whose_temporary_folder_cannot_be_written_is_named_with_the_folde
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / f".clew-doctor-{os.getpid()}").mkdir()
     assert temporary() == f"{tmp_path}: Is a directory"
+
+
+@pytest.mark.unix("a node of a site")
+def test_an_import_of_tensorflow_is_waited_for_while_it_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_there, "LOOK_S", 0.05)
+    monkeypatch.setattr(node_there, "STILL_S", 0.5)
+    python, moves = tmp_path / "python", list[None]()
+    python.write_text("#!/bin/sh\nfor i in $(seq 1000000); do :; done\necho clew 2.19.0 2\n")
+    python.chmod(0o755)
+    found = node_there.tensorflow(str(python), moves=lambda: moves.append(None))
+    assert found == {"tensorflow": "2.19.0", "devices": 2}
+    assert moves
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    assert node_there.tensorflow(str(python))["trouble"] == "nothing of its import moved for 0 s"
 
 
 @pytest.mark.unix("a node of a site")

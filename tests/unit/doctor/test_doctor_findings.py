@@ -38,6 +38,7 @@ from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
 from clew_shared.catalogue import load_builtin
+from tests.local_stream import LocalStream
 
 pytestmark = pytest.mark.unix("a site's own shell")
 
@@ -78,6 +79,9 @@ class Here:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise problem("ssh.timeout", "No answer.") from None
         return Finished(process.returncode, out, err)
+
+    def open(self, command: Command, timeout: float = 30.0) -> LocalStream:
+        return LocalStream([*_powerless(), "/bin/sh", "-c", shell_line(command)], self._environment)
 
     def write(self, path: str, data: bytes, *, mode: int, offset: int, timeout: float) -> None:
         Path(path).write_bytes(data)

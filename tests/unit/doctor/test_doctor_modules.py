@@ -37,10 +37,8 @@ class Line:
         self.site = Site(host="lab", modules=modules)
         self._environment = os.environ | {"HOME": str(home)}
 
-    def run(self, command: Sequence[str], *, timeout: float) -> Output:
-        done = subprocess.run(
-            command, env=self._environment, capture_output=True, text=True, check=False, timeout=timeout
-        )
+    def work(self, command: Sequence[str]) -> Output:
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=60)
         return Output(done.returncode, done.stdout, done.stderr)
 
 
