@@ -92,7 +92,7 @@ def _patience(connection: SiteConnection, report: Callable[[str], None]) -> Call
         seconds = time.monotonic() - begun
         if seconds // _SAID_S > said:
             said = int(seconds // _SAID_S)
-            report(f"{connection.title} is slow: its Python has been at work for {in_words(round(seconds))}.")
+            report(f"{connection.title} takes long to prepare its Python: {in_words(round(seconds))} so far.")
 
     return moved
 
