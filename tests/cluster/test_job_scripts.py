@@ -13,7 +13,7 @@ import pytest
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef, JobSpec
 from clew_gui.schedulers.registry import NAMES, SchedulerName, scheduler_of
-from clew_gui.schedulers.scheduler import environment
+from clew_gui.schedulers.scheduler import environment, without_exports
 from clew_gui.schedulers.state import ENDED, JobState, Output, Phase
 from clew_gui.schedulers.verdict import ExitRecord, conclude, parse_record
 from clew_gui.sites.site import Site, job_of
@@ -22,6 +22,7 @@ from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 
 ENDS_AFTER_A_CRASH = """#!/bin/sh
+: >"$CLEW_JOB_FOLDER/served.$CLEW_JOB_RESTART"
 echo x >>starts
 [ "$(wc -l <starts)" -gt 1 ]
 """
@@ -51,8 +52,7 @@ class Sent:
 
     def on(self, command: tuple[str, ...], text: str = "") -> Output:
         """The command as the student where jobs are sent from."""
-        line = " ".join(f"{name}={value}" for name, value in environment().items())
-        words = [str(FOLDER / "on"), self._host, f"env {line} {shlex.join(command)}"]
+        words = [str(FOLDER / "on"), self._host, shlex.join(without_exports(command, environment()))]
         done = subprocess.run(
             words,
             env=self._cluster.environment,

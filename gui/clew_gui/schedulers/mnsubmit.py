@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 from clew_gui.base.times import read_time
-from clew_gui.schedulers import slurm
 from clew_gui.schedulers.allocation import clock_asked
 from clew_gui.schedulers.job import (
     DIRECTIVE_VALUE,
@@ -21,11 +20,10 @@ from clew_gui.schedulers.job import (
     check_job,
     short_name,
 )
-from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.pbs import is_silent
-from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder, submission
-from clew_gui.schedulers.slurm import moment, of_jobs, phase_of, requeue_option, slurm_reason
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
+from clew_gui.schedulers.scheduler import Command, Signature, all_silent, by_number, in_folder
+from clew_gui.schedulers.slurm import Slurm, moment, of_jobs, phase_of, requeue_option
+from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase
 from clew_shared.base.problem import problem
 
 _COLUMNS = {
@@ -46,8 +44,8 @@ _COLUMNS = {
 }
 
 
-class MnSubmit(Scheduler):
-    """The dialect of MinoTauro."""
+class MnSubmit(Slurm):
+    """The dialect of MinoTauro. For what it has no command of its own Slurm's is asked, if the machine has it."""
 
     name = "mnsubmit"
     label = "mnsubmit (MinoTauro)"
@@ -61,7 +59,11 @@ class MnSubmit(Scheduler):
     signature = Signature("mnsubmit")
     preset = None
     usual_time = "01:00:00"
-    account_variable = "SBATCH_ACCOUNT"
+
+    @staticmethod
+    def name_of(job: str) -> str:
+        """See ``Slurm``."""
+        return short_name(job)
 
     def header(self, job: JobSpec, plain: str = "") -> list[str]:
         """Lines that begin with ``# @``, and Slurm's own for what they have no word for."""
@@ -72,10 +74,6 @@ class MnSubmit(Scheduler):
     def submit(self, job: JobSpec) -> Command:
         """``mnsubmit`` in the job's folder."""
         return in_folder(job.folder, "mnsubmit")
-
-    def submitted(self, output: Output) -> Submitted:
-        """Reads the answer, which comes from sbatch."""
-        return submission(output, slurm.SUBMITTED, slurm.REFUSALS)
 
     def find(self, job: JobSpec) -> Command:
         """The list of one's own jobs."""
@@ -98,14 +96,6 @@ class MnSubmit(Scheduler):
         if output.late or output.code != 0 or is_silent(output.said):
             return all_silent(jobs, output)
         return {job.id: JobState(id=job.id, phase=Phase.GONE) for job in jobs} | of_jobs(jobs, parse_mnq(output.out))
-
-    def ask_again(self, job: JobRef) -> Command | None:
-        """Asks with Slurm's own command, if the machine has it."""
-        return slurm.ask_scontrol(job, short_name(job.job))
-
-    def heard_again(self, job: JobRef, output: Output) -> JobState | None:
-        """Reads what ``scontrol`` says of the job."""
-        return slurm.heard_scontrol(job, short_name(job.job), output)
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """The course shows no command for that."""
@@ -133,10 +123,6 @@ class MnSubmit(Scheduler):
         """Returns None: the courses' pages do not say how to do that."""
         return None
 
-    def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
-        """Explains as Slurm does: the reasons are Slurm's."""
-        return slurm_reason(state.reason, limits, state.limit)
-
     def ask_limits(self, partition: str) -> Command | None:
         """The course shows no command for that."""
         return None
@@ -145,33 +131,9 @@ class MnSubmit(Scheduler):
         """Returns nothing: see ``ask_limits``."""
         return PartitionLimits()
 
-    def ask_partitions(self) -> Command | None:
-        """Asks with Slurm's own command, if the machine has it."""
-        return slurm.SINFO
-
-    def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """Reads the partitions, with GPUs and features."""
-        return slurm.read_sinfo(output)
-
-    def ask_nodes(self) -> Command | None:
-        """Asks with Slurm's own command, if the machine has it."""
-        return slurm.SINFO_NODES
-
-    def node_up(self, output: Output) -> str:
-        """The first one that jobs run on, or could."""
-        return slurm.first_node(output.out)
-
-    def ask_accounts(self) -> Command | None:
-        """Asks with Slurm's own command, if the machine has it."""
-        return slurm.SACCTMGR
-
-    def accounts(self, output: Output) -> tuple[str, ...]:
-        """Reads the accounts, each once."""
-        return slurm.read_accounts(output)
-
-    def ran_out_of_memory(self, printed: str) -> bool:
-        """Whether slurmstepd says so."""
-        return slurm.memory_ran_out(printed)
+    def ask_acceptance(self) -> Command | None:
+        """The course shows no command for that."""
+        return None
 
 
 def _lines(job: JobSpec, plain: str) -> list[str]:

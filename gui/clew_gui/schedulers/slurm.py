@@ -139,7 +139,7 @@ class Slurm(Scheduler):
         wait parsable export export-file comment""",
     )
     signature = Signature("sbatch")
-    preset = SitePreset("slurm", "A Slurm cluster")
+    preset: SitePreset | None = SitePreset("slurm", "A Slurm cluster")
     usual_time = "01:00:00"
     account_variable = "SBATCH_ACCOUNT"
 
@@ -148,6 +148,11 @@ class Slurm(Scheduler):
         own = [f"--output={plain}.log"] if plain else _for_keeper(job)
         options = _options(job, plain or long_name(job.job))
         return [f"#SBATCH {option}" for option in [*options, *own, *job.extra]]
+
+    @staticmethod
+    def name_of(job: str) -> str:
+        """What the job with this UUID is called."""
+        return long_name(job)
 
     def settings(self, extra: Sequence[str]) -> Mapping[str, str]:
         """The other cluster that the directive ``--clusters`` names, for all of Slurm's programs."""
@@ -184,11 +189,18 @@ class Slurm(Scheduler):
 
     def ask_again(self, job: JobRef) -> Command | None:
         """``scontrol``, which filters nothing."""
-        return ask_scontrol(job, long_name(job.job))
+        if not job.id:
+            return ("sh", "-c", _BY_NAME, "sh", self.name_of(job.job))
+        return ("scontrol", "--oneliner", *_clusters(job), "show", "job", job.number)
 
     def heard_again(self, job: JobRef, output: Output) -> JobState | None:
         """Reads what ``scontrol`` says of the job."""
-        return heard_scontrol(job, long_name(job.job), output)
+        found = [_of_scontrol(line) for line in output.out.splitlines() if line.startswith("JobId=")]
+        wanted = job.number or latest_named(found, self.name_of(job.job))
+        state = next((state for state in found if state.id == wanted), None)
+        if state is None:
+            return not_heard(job, output, output.code == 0 or _UNKNOWN in output.said)
+        return replace(state, id=job.id or state.id)
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """``sacct``, which many sites do not have."""
@@ -245,7 +257,7 @@ class Slurm(Scheduler):
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
         """Reads the partitions, with GPUs and features."""
-        return read_sinfo(output)
+        return parse_sinfo(output.out) if output.code == 0 and not output.late else ()
 
     def ask_nodes(self) -> Command | None:
         """Asks for one line for each node and partition."""
@@ -261,7 +273,8 @@ class Slurm(Scheduler):
 
     def accounts(self, output: Output) -> tuple[str, ...]:
         """Reads the accounts, each once."""
-        return read_accounts(output)
+        names = (line.strip() for line in output.out.splitlines() if line.strip())
+        return () if output.code or output.late else tuple(dict.fromkeys(names))
 
     def ask_acceptance(self) -> Command | None:
         """``sbatch --test-only``."""
@@ -359,22 +372,6 @@ def _listed(job: str, word: str, reason: str, nodes: str, start: str, end: str, 
 _BY_NAME = 'jobs=$(scontrol --oneliner show job) || exit; printf "%s\\n" "$jobs" | grep -F " JobName=$1 " || :'
 
 
-def ask_scontrol(job: JobRef, name: str) -> Command:
-    """Asks for the job, without an id for all that are called ``name``."""
-    if not job.id:
-        return ("sh", "-c", _BY_NAME, "sh", name)
-    return ("scontrol", "--oneliner", *_clusters(job), "show", "job", job.number)
-
-
-def heard_scontrol(job: JobRef, name: str, output: Output) -> JobState | None:
-    """Reads what ``scontrol`` says; see ``Scheduler.heard_again``."""
-    found = [_of_scontrol(line) for line in output.out.splitlines() if line.startswith("JobId=")]
-    wanted = job.number or latest_named(found, name)
-    answered = output.code == 0 or _UNKNOWN in output.said
-    state = next((state for state in found if state.id == wanted), None)
-    return not_heard(job, output, answered) if state is None else replace(state, id=job.id or state.id)
-
-
 def _of_scontrol(line: str) -> JobState:
     """Reads a line such as ``JobId=7 JobName=wrap … JobState=PENDING Reason=job requeued in held state …``."""
     known: dict[str, str] = {}
@@ -459,11 +456,6 @@ def moment(text: str, form: str = "%Y-%m-%dT%H:%M:%S") -> float | None:
 # --- Partitions and nodes ---------------------------------------------------------------------------------------------
 
 
-def read_sinfo(output: Output) -> tuple[Partition, ...]:
-    """The partitions, where ``sinfo`` answered."""
-    return parse_sinfo(output.out) if output.code == 0 and not output.late else ()
-
-
 def parse_sinfo(text: str) -> tuple[Partition, ...]:
     """Partitions in the lines of ``sinfo``; Slurm prints several for one whose nodes differ."""
     found: dict[str, Partition] = {}
@@ -506,12 +498,6 @@ def first_node(sinfo: str) -> str:
         name for name, state in lines if re.match(r"(idle|mix|alloc)[^*~%!]*$", state)
     ]  # * answers not, ~ is switched off
     return (up or [""])[0]
-
-
-def read_accounts(output: Output) -> tuple[str, ...]:
-    """Returns the user's own accounts, if ``sacctmgr`` answered."""
-    names = (line.strip() for line in output.out.splitlines() if line.strip())
-    return () if output.code or output.late else tuple(dict.fromkeys(names))
 
 
 def memory_ran_out(printed: str) -> bool:
