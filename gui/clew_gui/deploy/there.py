@@ -51,7 +51,7 @@ clew_choose() {
     done
     clew_python=${clew_new:-$clew_old}
     export CLEW_TOO_OLD="$clew_old"
-    [ -n "$clew_python" ] || clew_finish python 3 none
+    [ -n "$clew_python" ] || clew_finish python 3 "${PYTHONHOME:+home}"
 }
 """
 
@@ -149,6 +149,8 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
         tried = " or ".join(pythons(connection.site))
         text = f"There is no working Python on {title}: looked for {tried}."
         hint = "Name a module that brings one, or python or venv, in the site."
+        if detail == "home":
+            hint = "PYTHONHOME is set there, mostly for another Python: remove it from your start files, or from the site."
         return problem("bootstrap.python", text, hint, connection.name)
     if detail == "module-command":
         text = f"{title} has no module command, but the site names modules: {', '.join(connection.site.modules)}."

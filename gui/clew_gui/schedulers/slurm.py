@@ -369,7 +369,7 @@ def _listed(job: str, word: str, reason: str, nodes: str, start: str, end: str, 
     )
 
 
-_BY_NAME = 'jobs=$(scontrol --oneliner show job) || exit; printf "%s\\n" "$jobs" | grep -F " JobName=$1 " || :'
+_BY_NAME = 'jobs=$(scontrol -o show job) || exit; printf "%s\\n" "$jobs" | grep -F " JobName=$1 " || :'
 
 
 def _of_scontrol(line: str) -> JobState:

@@ -357,6 +357,14 @@ def test_each_refusal_has_its_own_sentence(
     assert not software(connection).exists()
 
 
+def test_a_home_of_another_python_is_named(open_connection: Open) -> None:
+    line, _ = open_connection(python="", prologue="export PYTHONHOME=/no/such/python")
+    with pytest.raises(ProblemError) as refused:
+        ensure_agent(line, ignore)
+    (found,) = refused.value.problems
+    assert (found.code, "PYTHONHOME is set there" in found.hint) == ("bootstrap.python", True)
+
+
 def test_an_old_python_is_named_with_its_version(open_connection: Open, tmp_path: Path) -> None:
     """The program that probes must get so far on it; here a new one pretends."""
     pretend = "import platform, sys; sys.version_info = (3, 6, 15); platform.python_version = lambda: '3.6.15';"
