@@ -150,7 +150,7 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
         text = f"There is no working Python on {title}: looked for {tried}."
         hint = "Name a module that brings one, or python or venv, in the site."
         if detail == "home":
-            hint = "PYTHONHOME is set there, mostly for another Python: remove it from your start files, or from the site."
+            hint = "PYTHONHOME is set there, mostly for another Python: remove it from your start files or the site."
         return problem("bootstrap.python", text, hint, connection.name)
     if detail == "module-command":
         text = f"{title} has no module command, but the site names modules: {', '.join(connection.site.modules)}."
