@@ -275,11 +275,30 @@ def _requeue(scene: Scene) -> None:
     program.until(lambda: run.history.fold.attempt == before + 1, "the further attempt")
 
 
+def _hold(scene: Scene) -> None:
+    """Put back and held, while ``squeue`` lists nothing; somebody lets it go, and it starts again."""
+    cluster, program, run = scene.cluster, scene.program, scene.run
+    job, before, squeue = scene.id, run.history.fold.attempt, "/opt/site/bin/squeue"
+    cluster.on("root@login", f"echo '#!/bin/sh' >{squeue}; chmod +x {squeue}")
+    try:
+        cluster.on("ctl", "scontrol", "requeuehold", "State=SpecialExit", job)
+        program.until(lambda: program.job(run).news.blocked, "it is known that it is held")
+        assert program.job(run).news.text.endswith("`scontrol release` lets it go.")
+        assert run.state is RunState.QUEUED
+    finally:
+        cluster.on("root@login", "rm", squeue)
+    cluster.on("ctl", "scontrol", "release", job)
+    program.until(lambda: cluster.job_state(job) == "PENDING", "it may begin")
+    cluster.on("ctl", "scontrol", "update", f"jobid={job}", "starttime=now")
+    program.until(lambda: run.history.fold.attempt == before + 1, "the further attempt")
+
+
 OUTLIVED = {
     "agent killed": _kill_the_agent,
     "controller away": _stop_the_controller,
     "home full": _fill_the_home,
     "job requeued": _requeue,
+    "job held": _hold,
 }
 
 

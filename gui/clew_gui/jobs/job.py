@@ -165,12 +165,13 @@ _STEPS = tuple(JobStage)
 def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
     """The news while the job waits or runs. ``now`` in seconds since 1970."""
     if state.phase in WAITING:
-        begin = f" It is expected to begin {moment(state.start, now)}." if _is_ahead(state.start, now) else ""
+        ahead = _is_ahead(state.start, now) and not reason.blocked  # Slurm names a time for jobs that it holds as well
+        begin = f" It is expected to begin {moment(state.start, now)}." if ahead else ""
         return replace(
             before,
             stage=JobStage.QUEUED,
             text=reason.text + begin,
-            starts=state.start,
+            starts=state.start if not reason.blocked else None,
             until=None,
             nodes="",
             problem=None,

@@ -621,10 +621,11 @@ def test_a_job_that_is_held_after_it_ran_is_watched_until_it_runs_again(office: 
     job.state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "terminated")
-    job.state, job.reason = "SPECIAL_EXIT", "job requeued in held state"
+    job.state, job.reason, job.start = "SPECIAL_EXIT", "job requeued in held state", "2099-01-01T12:00:00"
     news = reach(manager, order.job, JobStage.QUEUED)
     assert news.blocked
     assert news.text == "It will not start: it was put back into the queue, and is held. `scontrol release` lets it go."
+    assert news.starts is None
     job.state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
 
