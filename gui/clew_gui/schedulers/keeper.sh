@@ -193,8 +193,10 @@ clew_serve_until_end() {
     done
 }
 
-# The account's start files may export other values than the scheduler gave. What it gave is what this process began with.
+# The account's start files may export other values than the scheduler gave. What it gave is what this process began
+# with.
 clew_as_given() {
+    [ -r "/proc/$$/environ" ] || return 0
     clew_unexport
     clew_given=$(tr '\n\0' ' \n' <"/proc/$$/environ" | grep -E '^(SLURM|SLURMD|SBATCH|SRUN|PBS)_[A-Za-z0-9_]*=')
     while IFS= read -r clew_line; do [ -z "$clew_line" ] || export "${clew_line?}"; done <<CLEW

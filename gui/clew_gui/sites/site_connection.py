@@ -187,6 +187,7 @@ class SiteConnection:
                 return Output(code=-1, late=True)
             raise
         out, form = b"", re.compile(re.escape(mark) + rb" ([0-9]+)\n")
+        end: re.Match[bytes] | None = None
         with _Watchdog(stream, still) as watchdog:
             try:
                 for start in range(0, len(stdin), _BYTES):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from clew_gui.deploy.probe import probe
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.connection import lost
 from clew_shared.base.problem import ProblemError, problem
 from tests.integration.local_line import local_line
 
@@ -42,6 +44,24 @@ def test_what_moves_is_waited_for(line: SiteConnection, script: str) -> None:
 def test_what_does_not_move_is_late(line: SiteConnection) -> None:
     done = line.work(("sh", "-c", "echo begun; exec sleep 600"), still=STILL_S)
     assert (done.late, done.out) == (True, "begun\n")
+
+
+def test_input_that_nobody_takes_is_late(line: SiteConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck:
+        """A channel whose window stays full until it is closed."""
+
+        def __init__(self) -> None:
+            self._closed = threading.Event()
+
+        def send(self, data: bytes) -> None:
+            self._closed.wait()
+            raise lost("here")
+
+        def close(self) -> None:
+            self._closed.set()
+
+    monkeypatch.setattr(line.ssh, "open", lambda _command, _timeout: Stuck())
+    assert line.work(("cat",), stdin=b"much", still=0.1).late
 
 
 def test_who_is_told_that_it_moves_may_give_it_up(line: SiteConnection) -> None:
