@@ -353,7 +353,8 @@ def test_no_exported_variable_changes_what_a_schedulers_program_does(name: Sched
         path = node.bin / program
         path.write_text(f"#!/bin/sh\nenv >>'{node.bin}/environment'\n")
         path.chmod(0o755)
-    odd = {"A-B": "1", "TEXT": "one\nSLURM_MADE_UP=1"}  # what is no name, and a value that looks like another variable
+    # What is no name, and values that look like other variables.
+    odd = {"A-B": "1", "TEXT": "one\nSLURM_MADE_UP=1\nPBS jobs end at 8.\nSLURM_\nSQUEUE_*=$(false)"}
     exported = dict.fromkeys([*EXPORTED, *KEPT], "nonsense")
     for command in filter(None, [*commands, *asked, scheduler.cancel(refs[0]), scheduler.hold(job)]):
         assert node.run(command, **exported, **odd).err == ""

@@ -137,6 +137,7 @@ UNEXPORT = """IFS='
 for clew_name in $(export -p); do
     clew_name=${clew_name#export } && clew_name=${clew_name#declare -x } && clew_name=${clew_name%%=*}
     case $clew_name in
+        *[!A-Za-z0-9_]*) ;; # a line of a longer value: a shell ends if it is to unset what is no name
         SLURM_CONF | SLURM_CONF_SERVER | SLURM_JWT | SLURM_HOME | SLURM_ROOT | SLURM_SACK_*) ;;
         PBS_CONF_FILE | PBS_EXEC | PBS_HOME) ;;
         SACCT_* | SACCTMGR_* | SALLOC_* | SATTACH_* | SBATCH_* | SBCAST_* | SCANCEL_* | SCONTROL_* | SCRONTAB_* | \\
