@@ -32,6 +32,7 @@ _READ = 'eval "$(head -c "$1" <&9)"'
 _PYTHONS = ("python3", "python3.13", "python3.12", "python3.11")
 _SUITS = """import sys
 sys.path[:] = [path for path in sys.path if path]
+import json  # as all programs here do
 from importlib.util import find_spec
 sys.exit(11 if sys.version_info < (3, 11) else 0 if find_spec("tensorflow") else 10)"""
 
@@ -39,7 +40,7 @@ sys.exit(11 if sys.version_info < (3, 11) else 0 if find_spec("tensorflow") else
 # name on the path are looked at: a module that was loaded later may have put another Python before TensorFlow's.
 _CHOOSE = """
 clew_choose() {
-    clew_new= clew_old=
+    clew_new= clew_old= clew_astray=
     local IFS=$'\\n'
     for clew_path in $(type -aP -- "$@" | awk 'seen[$0]++ == 0'); do
         "$clew_path" -c "$clew_suits" </dev/null >/dev/null 2>&1
@@ -47,11 +48,12 @@ clew_choose() {
             0) clew_new=$clew_path && break ;;
             10) clew_new=${clew_new:-$clew_path} ;;
             11) clew_old=${clew_old:-$clew_path} ;;
+            *) clew_astray="${PYTHONHOME:+PYTHONHOME }${PYTHONPATH:+PYTHONPATH }${LD_LIBRARY_PATH:+LD_LIBRARY_PATH}" ;;
         esac
     done
     clew_python=${clew_new:-$clew_old}
     export CLEW_TOO_OLD="$clew_old"
-    [ -n "$clew_python" ] || clew_finish python 3 "${PYTHONHOME:+home}"
+    [ -n "$clew_python" ] || clew_finish python 3 "$clew_astray"
 }
 """
 
@@ -149,8 +151,9 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
         tried = " or ".join(pythons(connection.site))
         text = f"There is no working Python on {title}: looked for {tried}."
         hint = "Name a module that brings one, or python or venv, in the site."
-        if detail == "home":
-            hint = "PYTHONHOME is set there, mostly for another Python: remove it from your start files or the site."
+        if detail:  # it is there, and does not start
+            named = " and ".join(str(detail).split())
+            hint = f"Your account or the site sets {named} there, mostly for another Python: remove that."
         return problem("bootstrap.python", text, hint, connection.name)
     if detail == "module-command":
         text = f"{title} has no module command, but the site names modules: {', '.join(connection.site.modules)}."

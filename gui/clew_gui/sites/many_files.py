@@ -14,7 +14,8 @@ from clew_shared.base.problem import ProblemError, problem
 _MOST_BYTES = 4 << 20
 """Bytes of one answer: some seconds of a slow link."""
 _LEAST_BYTES = 64 << 10
-"""An answer that is late is asked for in halves down to this: then the link is too slow for anything."""
+"""An answer that is late is asked for in halves down to this, a list down to one folder: then the link is too slow for
+anything."""
 _ANSWER_S = 60.0
 """Seconds for one answer: a network disk may make a login node wait."""
 _END = "clew-end"
@@ -45,7 +46,13 @@ def file_sizes(connection: SiteConnection, folders: Sequence[str], names: str) -
     """
     lines = "".join(f"{folder}\n" for folder in folders)
     command = ("/bin/sh", "-c", SIZES, "clew", names)
-    answer = connection.ssh.run(command, stdin=lines.encode(), timeout=_ANSWER_S)
+    try:
+        answer = connection.ssh.run(command, stdin=lines.encode(), timeout=_ANSWER_S)
+    except ProblemError as error:
+        if error.problems[0].code != "ssh.timeout" or len(folders) < 2:
+            raise
+        half = len(folders) // 2
+        return [*file_sizes(connection, folders[:half], names), *file_sizes(connection, folders[half:], names)]
     found = read_sizes(answer.stdout, folders, connection.title)
     if answer.exit_status or found is None:
         said = answer.stderr.decode(errors="replace").strip().splitlines()[-1:]

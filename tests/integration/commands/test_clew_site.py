@@ -394,6 +394,27 @@ def test_a_link_that_dies_or_is_slow_once_costs_fetch_nothing(
     assert all(is_here(laptop, folder) for folder in there)
 
 
+def test_a_site_that_lists_files_slowly_is_asked_for_fewer_at_a_time(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home folder where each file takes a moment; the time is up before all are listed."""
+    line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    there, run = runs_there(line, 6), asked.run
+
+    def slowly(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
+        if SIZES in command and len(stdin.splitlines()) > most:
+            raise timed_out("here", "a command", timeout)
+        return run(command, stdin=stdin, timeout=timeout)
+
+    monkeypatch.setattr(asked, "run", slowly)
+    most = 2
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0, laptop.err.getvalue()
+    assert all(is_here(laptop, folder) for folder in there)
+    most = 0
+    with pytest.raises(ProblemError, match="did not finish within"):
+        fetch_runs(laptop.context, line, "", as_json=False)
+
+
 def test_a_link_that_stays_dead_is_the_reason_and_no_damaged_copy_stays(
     laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -357,12 +357,29 @@ def test_each_refusal_has_its_own_sentence(
     assert not software(connection).exists()
 
 
-def test_a_home_of_another_python_is_named(open_connection: Open) -> None:
-    line, _ = open_connection(python="", prologue="export PYTHONHOME=/no/such/python")
+@pytest.mark.parametrize(
+    ("exported", "python", "named"),
+    [
+        ("PYTHONHOME=/no/such/python", "", "sets PYTHONHOME there"),
+        ("PYTHONPATH={here}", "", "sets PYTHONPATH there"),
+        ("PYTHONPATH={here} PYTHONHOME=/no/such/python", "", "sets PYTHONHOME and PYTHONPATH there"),
+        ("LD_LIBRARY_PATH={here}", "{here}/python3", "sets LD_LIBRARY_PATH there"),
+        ("PYTHONPATH={here}", "{here}/none", "Name a module that brings one"),
+    ],
+)
+def test_what_leads_a_python_astray_is_named(
+    open_connection: Open, tmp_path: Path, exported: str, python: str, named: str
+) -> None:
+    """The home, the modules or the libraries of another Python."""
+    here = tmp_path / "other"
+    _program(here / "python3", f'[ -z "$LD_LIBRARY_PATH" ] || exit 127; exec {BASE} -S "$@"')
+    (here / "enum.py").write_text("raise ImportError('an old enum')\n")
+    line, _ = open_connection(python=python.format(here=here), prologue=f"export {exported.format(here=here)}")
     with pytest.raises(ProblemError) as refused:
         ensure_agent(line, ignore)
     (found,) = refused.value.problems
-    assert (found.code, "PYTHONHOME is set there" in found.hint) == ("bootstrap.python", True)
+    assert found.code == "bootstrap.python"
+    assert named in found.hint
 
 
 def test_an_old_python_is_named_with_its_version(open_connection: Open, tmp_path: Path) -> None:
