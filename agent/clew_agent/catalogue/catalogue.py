@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+import psutil
 
 from clew_agent.catalogue.exercise_files import (
     Examined,
@@ -34,7 +35,8 @@ from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard
 from clew_shared.catalogue import load_builtin
 
 IMPORT_LIMIT_S = 120.0
-"""Seconds that one child gets. TensorFlow alone takes two to four seconds, on a cold network disk half a minute."""
+"""Seconds that one child may compute, or stand still: from a slow disk an import takes as long as that takes
+(decision 258)."""
 _log = logging.getLogger(__name__)
 _PACKAGE = "clew_agent/exercises/"
 """The beginning of the shown path of a built-in file."""
@@ -53,8 +55,8 @@ def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) ->
     """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
 
     Built-in files share one child; beside a ``folder`` they are not imported where the packaged catalogue was made from
-    them. A child that dies or takes longer than ``limit`` seconds is repeated file by file. Raises ``ProblemError``
-    when ``folder`` is no folder of exercises.
+    them. A child that dies, or computes or stands still for longer than ``limit`` seconds, is repeated file by file.
+    Raises ``ProblemError`` when ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
     builtin = _packaged() if folder else ()
@@ -138,12 +140,13 @@ def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, t
 
 
 class _Import:
-    """A child that imports ``files`` and writes their cards, for ``limit`` seconds at most."""
+    """A child that imports ``files`` and writes their cards. It may compute or stand still for ``limit`` seconds."""
 
     def __init__(self, files: Sequence[ExerciseFile], limit: float) -> None:
         self.files = files
         self._limit = limit
-        self._deadline = time.monotonic() + limit
+        self._begun = self._moved = time.monotonic()
+        self._used = 0.0
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # a pipe ends with its last writer; closed in _close_files
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         words = [f"{file.module}={file.path}" for file in files]
@@ -156,13 +159,14 @@ class _Import:
 
     def wait(self) -> None:
         """Waits until the child has ended, or its time is up."""
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(timeout=max(0.0, self._deadline - time.monotonic()))
+        while self._child.poll() is None and not self._is_late():
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(timeout=_LOOK_S)
 
     def result(self) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem] | None:
         """The cards by path, and what to say of a file that has none; None while it goes on."""
         code = self._child.poll()
-        if code is None and time.monotonic() < self._deadline:
+        if code is None and not self._is_late():
             return None
         self._end()
         name, where = self.files[0].path.name, str(self.files[0].path)
@@ -177,6 +181,14 @@ class _Import:
         """Gives up the import."""
         self._end()
         self._close_files()
+
+    def _is_late(self) -> bool:
+        now, used = time.monotonic(), self._used
+        with suppress(psutil.Error):
+            used = sum(psutil.Process(self._child.pid).cpu_times()[:2])
+        if used != self._used:
+            self._used, self._moved = used, now
+        return now - self._moved >= self._limit or min(now - self._begun, used) >= self._limit
 
     def _end(self) -> None:
         operating_system.kill_session(self._child)  # also what outlives the child

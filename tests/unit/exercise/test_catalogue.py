@@ -363,6 +363,18 @@ def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) 
     assert "not imported within 1 s" in complaint(card)
 
 
+@pytest.mark.needs("quick-system")
+@pytest.mark.parametrize("computes", [False, True])
+def test_an_import_from_a_slow_disk_is_waited_for_while_it_moves(folder: Path, computes: bool) -> None:
+    """As on a home folder where each file takes a moment; one that computes for ever is given up."""
+    read = "while True: pass\n" if computes else "for _ in range(50):\n    time.sleep(0.05)\n    sum(range(100_000))\n"
+    (folder / "slow.py").write_text(f"import time\n{read}raise RuntimeError('it was read')\n")
+    from clew_agent.catalogue.catalogue import examine_files
+
+    (card,) = examine_files(folder_files(folder), limit=2.0)
+    assert ("not imported within 2 s" if computes else "it was read") in complaint(card)
+
+
 @pytest.mark.unix("fork")
 def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> None:
     """The guard of the tests looks for what is left; the copies hold the child's output open."""
