@@ -18,7 +18,7 @@ import msgspec
 from clew_gui.base.times import in_words
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
-from clew_gui.sites.site_connection import STILL_S, SiteConnection
+from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
@@ -170,7 +170,7 @@ def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str)
 
 def _silent(connection: SiteConnection, done: Output) -> ProblemError:
     if done.late:
-        text = f"{connection.title} did not prepare its Python: nothing moved there for {STILL_S:g} s."
+        text = f"{connection.title} did not prepare its Python: nothing moves there any more."
         return problem("bootstrap.late", text, "The login node may be busy. Try again.", connection.name)
     text = f"{connection.title} could not run its Python (exit code {done.code}).{_said(done.said)}"
     where = "modules and prologue" if connection.site.prologue or connection.site.modules else "python in the site"

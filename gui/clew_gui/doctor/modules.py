@@ -11,7 +11,7 @@ import msgspec
 
 from clew_gui.base.checked_text import is_module
 from clew_gui.schedulers.state import Output
-from clew_gui.sites.site_connection import STILL_S, SiteConnection
+from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import problem
 
 _NO_COMMAND = "module-command"
@@ -83,7 +83,7 @@ def _without_noise(done: Output) -> Output:
 
 
 def _late(connection: SiteConnection) -> Exception:
-    text = f"The modules of {connection.title} were not listed: nothing moved there for {STILL_S:g} s."
+    text = f"The modules of {connection.title} were not listed: nothing moves there any more."
     return problem("modules.late", text, "The site may be busy. Try again.", connection.name)
 
 

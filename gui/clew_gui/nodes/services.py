@@ -30,8 +30,8 @@ from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, OpenService, Refused, Service
 
 KINDS = ("jupyter", "tensorboard")
-ANSWER_S = 150.0
-"""The agent gives the program two minutes to start."""
+ANSWER_S = 330.0
+"""The agent gives the program five minutes to start; that it has gone is seen before."""
 _AGAIN_S = 10.0
 """The seconds until the agent is asked again: an idle one stays, and a program that ended restarts."""
 _LATER_S = 15.0

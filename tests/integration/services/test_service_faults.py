@@ -17,6 +17,7 @@ from unittest.mock import Mock
 import pytest
 import zmq
 
+from clew_agent.services.process import START_LIMIT_S
 from clew_agent.services.streams import StreamDoor
 from clew_agent.wire.server import GuardedRouter
 from clew_gui.nodes import service_end, services
@@ -363,3 +364,7 @@ def is_open(tunnel: Tunnel) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_a_program_that_starts_slowly_is_waited_for_as_long_as_its_agent_does() -> None:
+    assert services.ANSWER_S > START_LIMIT_S

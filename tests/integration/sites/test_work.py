@@ -94,6 +94,6 @@ def test_a_slow_home_is_waited_for_and_that_is_said(tmp_path: Path, monkeypatch:
     assert probe(slow, report=told.append).executable
     assert told[0].startswith("Here takes long to prepare its Python: ")
     hangs, _ = local_line(tmp_path / "home", Site(host="here", title="Here", prologue="sleep 600"))
-    with pytest.raises(ProblemError, match="nothing moved there") as late:
+    with pytest.raises(ProblemError, match="nothing moves there") as late:
         probe(hangs, report=told.append)
     assert late.value.problems[0].code == "bootstrap.late"
