@@ -23,7 +23,7 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.pbs import is_silent
 from clew_gui.schedulers.scheduler import Command, Signature, all_silent, by_number, in_folder
 from clew_gui.schedulers.slurm import Slurm, moment, of_jobs, phase_of, requeue_option
-from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase
+from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_shared.base.problem import problem
 
 _COLUMNS = {
@@ -49,7 +49,6 @@ class MnSubmit(Slurm):
 
     name = "mnsubmit"
     label = "mnsubmit (MinoTauro)"
-    has_queue = True
     directives = Directives(
         re.compile(rf"(?P<name>[a-z][a-z0-9_]{{1,40}}) = {DIRECTIVE_VALUE}"),
         "tasks_per_node = 4",
@@ -58,7 +57,6 @@ class MnSubmit(Slurm):
     )
     signature = Signature("mnsubmit")
     preset = None
-    usual_time = "01:00:00"
 
     @staticmethod
     def name_of(job: str) -> str:
@@ -101,10 +99,6 @@ class MnSubmit(Slurm):
         """The course shows no command for that."""
         return None
 
-    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Returns nothing: see ``history``."""
-        return {}
-
     def cancel(self, job: JobRef) -> Command:
         """``mncancel``."""
         return ("mncancel", job.number)
@@ -126,10 +120,6 @@ class MnSubmit(Slurm):
     def ask_limits(self, partition: str) -> Command | None:
         """The course shows no command for that."""
         return None
-
-    def limits(self, output: Output) -> PartitionLimits:
-        """Returns nothing: see ``ask_limits``."""
-        return PartitionLimits()
 
     def ask_acceptance(self) -> Command | None:
         """The course shows no command for that."""

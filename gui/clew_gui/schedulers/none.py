@@ -83,14 +83,6 @@ class NoScheduler(Scheduler):
             for job in jobs
         }
 
-    def history(self, jobs: Sequence[JobRef]) -> Command | None:
-        """The keeper's own record is all there is."""
-        return None
-
-    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Returns nothing: see ``history``."""
-        return {}
-
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to the keeper, which ends the rest; if the keeper is gone, the rest is ended in the same way."""
         return ("bash", "-c", keeper() + _END, "bash", job.id, job.job)
@@ -99,25 +91,9 @@ class NoScheduler(Scheduler):
         """A login shell."""
         return ("bash", "-l")
 
-    def relay(self, job: JobRef, command: Command) -> Command | None:
-        """The host is the node."""
-        return None
-
-    def attach(self, job: JobRef, command: Command) -> Command | None:
-        """The host is the node."""
-        return None
-
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Says that the job does not wait."""
         return Reason("It starts at once.")
-
-    def ask_limits(self, partition: str) -> Command | None:
-        """Returns None, because there are no limits."""
-        return None
-
-    def limits(self, output: Output) -> PartitionLimits:
-        """Returns no limits."""
-        return PartitionLimits()
 
 
 def _keepers(text: str) -> Iterator[tuple[int, str]]:

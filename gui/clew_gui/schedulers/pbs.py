@@ -159,14 +159,6 @@ class Pbs(Scheduler):
         words = [word for option in [*_options(job, short_name(job.job)), *job.extra] for word in option.split(" ", 1)]
         return ("qsub", "-I", *words)
 
-    def relay(self, job: JobRef, command: Command) -> Command | None:
-        """Returns None: no command of PBS passes standard input on to a node."""
-        return None
-
-    def attach(self, job: JobRef, command: Command) -> Command | None:
-        """PBS gives a terminal to a new job only."""
-        return None
-
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """PBS' comment as a sentence."""
         return pbs_reason(state.reason)

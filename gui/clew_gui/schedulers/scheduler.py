@@ -114,9 +114,11 @@ class Scheduler(Protocol):
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:
         """Ask for jobs that the scheduler's queue has forgotten; None if nobody keeps such accounts."""
+        return None
 
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Returns what the accounts say, by id; jobs that they do not know are left out."""
+        return {}
 
     def cancel(self, job: JobRef) -> Command:
         """End the job, or take it out of the queue."""
@@ -127,18 +129,22 @@ class Scheduler(Protocol):
     def relay(self, job: JobRef, command: Command) -> Command | None:
         """Run ``command`` on the job's first node with this end's standard input and output; None where that is not to
         be had."""
+        return None
 
     def attach(self, job: JobRef, command: Command) -> Command | None:
         """Run ``command`` on the job's first node before this end's terminal; None where that is not to be had."""
+        return None
 
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Says why the job waits; with the partition's ``limits`` the sentence has numbers."""
 
     def ask_limits(self, partition: str) -> Command | None:
         """Ask what the partition allows; None where the scheduler has no short answer to that."""
+        return None
 
     def limits(self, output: Output) -> PartitionLimits:
         """Returns the limits of the partition."""
+        return PartitionLimits()
 
     def ask_partitions(self) -> Command | None:
         """Ask for all partitions; None where the scheduler does not list them."""

@@ -111,11 +111,8 @@ _SHORT = {
 }
 
 
-SINFO = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
 _UP = re.compile(r"(idle|mix|alloc)[^*~%!]*$")
 """The state of a node that jobs run on: with ``*`` it does not answer, with ``~``, ``%`` or ``!`` it is off."""
-SINFO_NODES = ("sinfo", "--noheader", "--Node", "--format=%N %t")
-SACCTMGR = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account', "sh")
 _GRES = re.compile(
     r"gpus?(?::(?!\d+(?:\(|$)|no_consume)([\w.+-]+))?(?::no_consume)?(?::(\d{1,6}))?(?:\(.*\))?", re.ASCII
 )
@@ -253,7 +250,7 @@ class Slurm(Scheduler):
 
     def ask_partitions(self) -> Command | None:
         """Asks for one line for each partition, or several if its nodes differ."""
-        return SINFO
+        return ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
 
     def partitions(self, output: Output) -> tuple[Partition, ...]:
         """Reads the partitions, with GPUs and features."""
@@ -261,7 +258,7 @@ class Slurm(Scheduler):
 
     def ask_nodes(self) -> Command | None:
         """Asks for one line for each node and partition."""
-        return SINFO_NODES
+        return ("sinfo", "--noheader", "--Node", "--format=%N %t")
 
     def node_up(self, output: Output) -> str:
         """The first one that jobs run on, or could."""
@@ -269,7 +266,7 @@ class Slurm(Scheduler):
 
     def ask_accounts(self) -> Command | None:
         """``sacctmgr``, which answers only where Slurm keeps accounts."""
-        return SACCTMGR
+        return ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account')
 
     def accounts(self, output: Output) -> tuple[str, ...]:
         """Reads the accounts, each once."""
@@ -493,11 +490,8 @@ def _gpus(gres: str) -> tuple[int | None, list[str]]:
 
 def first_node(sinfo: str) -> str:
     """A node that is up, in the lines of ``sinfo --Node``: its name and its state."""
-    lines = [line.split() for line in sinfo.splitlines() if len(line.split()) == 2]
-    up = [
-        name for name, state in lines if re.match(r"(idle|mix|alloc)[^*~%!]*$", state)
-    ]  # * answers not, ~ is switched off
-    return (up or [""])[0]
+    lines = (line.split() for line in sinfo.splitlines() if len(line.split()) == 2)
+    return next((name for name, state in lines if _UP.match(state)), "")
 
 
 def memory_ran_out(printed: str) -> bool:
