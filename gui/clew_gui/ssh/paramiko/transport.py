@@ -21,6 +21,8 @@ _MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
 MSGS_OF_CHANNELS = range(93, 101)
 """Messages about a channel that is open."""
 _MSG_CHANNEL_CLOSE = 97
+_MSG_AUTHENTICATION = 50
+"""The first number of a message that may not be sent while keys are exchanged (RFC 4253, section 7.1)."""
 _NUMBER = struct.Struct(">I")
 _END_S = 2.0
 _GRACE_S = 1.0
@@ -34,6 +36,9 @@ class SshTransport(paramiko.Transport):
     after the end that another one sends meanwhile (https://github.com/paramiko/paramiko/issues/1115); a server hangs
     up on that, or another channel has the number by then. So each channel knows a number of the server's that is its
     own for ever, and the true one is put in when a message leaves, in the order in which they leave.
+
+    The thread that reads also answers. While keys are exchanged its answers are kept until the new ones are in use:
+    paramiko has it wait for that, and so for itself.
     """
 
     def __init__(self, sock: Any, name: str) -> None:
@@ -49,6 +54,8 @@ class SshTransport(paramiko.Transport):
         self._theirs: dict[int, int] = {}
         """The server's true number of each open channel, by the one that the channel knows."""
         self._ended: Callable[[], None] | None = None
+        self._kept: list[Message] = []
+        """What the thread that reads could not send while keys are exchanged."""
 
     def divert(self, kinds: Iterable[int], receive: Callable[[int, bytes], None], ended: Callable[[], None]) -> None:
         """Hand over what the other end sends from now on: the number of each message of these ``kinds``, and what
@@ -142,13 +149,30 @@ class SshTransport(paramiko.Transport):
         close = Message()
         close.add_byte(bytes([_MSG_CHANNEL_CLOSE]))
         close.add_int(number)
-        inner._send_user_message(close)
+        self._send_user_message(close)
+
+    def _send_user_message(self, data: Message) -> None:
+        """Waits while keys are exchanged, but in the thread that reads."""
+        inner: Any = super()
+        (self._send_message if threading.current_thread() is self else inner._send_user_message)(data)
 
     def _send_message(self, data: Message) -> None:
         """The last step of every sender; one at a time passes here with messages of channels."""
-        if self._addressed(data):
-            inner: Any = super()
+        inner: Any = super()
+        if threading.current_thread() is self and self._is_early(data):
+            self._kept.append(data)
+        elif self._addressed(data):
             inner._send_message(data)
+
+    def _is_early(self, message: Message) -> bool:
+        return not self._anything().clear_to_send.is_set() and message.asbytes()[0] >= _MSG_AUTHENTICATION
+
+    def _parse_newkeys(self, m: Message) -> None:
+        inner: Any = super()
+        inner._parse_newkeys(m)
+        kept, self._kept = self._kept, []
+        for message in kept:
+            self._send_message(message)
 
     def _addressed(self, message: Message) -> bool:
         """Put in the server's number of the channel, if it is one of a channel; False after that channel's end."""
