@@ -14,14 +14,23 @@ from clew_gui.ssh.connection import Hop, ssh_files
 from clew_gui.ssh.kept_login import KeptLogin, login_id
 from clew_gui.ssh.kept_logins import KeptLogins
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import Problem, ProblemError
+
+
+class Logins(NamedTuple):
+    """The live logins, the oldest first, and why it is unknown of others whether they are alive."""
+
+    living: list[KeptLogin]
+    unknown: list[Problem]
 
 
 class LoggedOut(NamedTuple):
-    """The logins that were ended, and those that stay as a login to another site goes through them."""
+    """The logins that were ended, those that stay as a login to another site goes through them, and what was removed of
+    which it was unknown whether it was a live login."""
 
     ended: list[KeptLogin]
     stay: list[KeptLogin]
+    removed: list[Problem]
 
 
 def stays_s(places: Places) -> int:
@@ -29,20 +38,25 @@ def stays_s(places: Places) -> int:
     return ssh_files(places).keep_login_s
 
 
-def logins(places: Places, site: str = "") -> list[KeptLogin]:
-    """The live logins on the route to ``site``; without a name all. Raises ``ProblemError``."""
+def logins(places: Places, site: str = "") -> Logins:
+    """The logins on the route to ``site``; without a name all. Raises ``ProblemError``."""
     wanted = [name for names in _ids_of(site_store(places).load(site)) for name in names] if site else []
-    return [one for one in KeptLogins(ssh_files(places)).all() if not site or one.id in wanted]
+    kept = KeptLogins(ssh_files(places))
+    living = [one for one in kept.all() if not site or one.id in wanted]
+    unknown = [found for name, found in kept.unknown().items() if not site or name in wanted]
+    return Logins(living, list(dict.fromkeys(unknown)))
 
 
 def log_out(places: Places, site: str = "") -> LoggedOut:
     """Ends the logins on the route to ``site``; without a name all, also those that may not be used. Jobs go on. Raises
     ``ProblemError``."""
-    kept, living = KeptLogins(ssh_files(places)), logins(places, site)
+    kept, (living, unknown) = KeptLogins(ssh_files(places)), logins(places, site)
+    if site and unknown:
+        raise ProblemError(*unknown)
     ended = kept.end([one.id for one in living])
     if not site:
         kept.clear()
-    return LoggedOut(ended, [one for one in living if one not in ended])
+    return LoggedOut(ended, [one for one in living if one not in ended], unknown)
 
 
 def sites_by_login(places: Places) -> Mapping[str, list[str]]:

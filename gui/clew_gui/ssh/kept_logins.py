@@ -32,7 +32,7 @@ from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.process_identity import still_runs
 from clew_shared.base.remedies import log_out
 
@@ -244,6 +244,19 @@ class KeptLogins:
                 known.append(self._known(path.name))
         return sorted((one for one in known if one is not None), key=lambda one: one.since)
 
+    def unknown(self) -> dict[str, Problem]:
+        """Returns, by the name of each login of which it is unknown whether it is alive, what stands in the way."""
+        found: dict[str, Problem] = {}
+        for path in self._folders():
+            try:
+                known, record = self._known(path.name), read_record(path)
+                with self._lock_file(path.name) as file:  # another command holds it while it makes the login
+                    if known is None and (record is None or self._runs(path, record)) and lock_now(file.fileno()):
+                        found[path.name] = _strange(path, "is not complete").problems[0]
+            except ProblemError as error:
+                found[path.name] = error.problems[0]
+        return found
+
     def end(self, ids: Collection[str]) -> list[KeptLogin]:
         """End these, and return them. One that a further login goes through stays while that one is there."""
         left = {one.id: one for one in self.all()}
@@ -311,11 +324,13 @@ class KeptLogins:
         if not os.path.lexists(address):
             return None
         _check(address, _is_address)
-        runs = _runs(record) if record.key else master.runs
         with suppress(OSError):  # it ends in this moment
             used = last_use(folder) if record.key else master.log.stat().st_mtime
-            return msgspec.structs.replace(record, used=used) if runs else None
+            return msgspec.structs.replace(record, used=used) if self._runs(folder, record) else None
         return None
+
+    def _runs(self, folder: Path, record: KeptLogin) -> bool:
+        return _runs(record) if record.key else Master(Hop(host=""), self._files, folder, pid=record.pid).runs
 
     def _lock_file(self, name: str) -> IO[bytes]:
         return open(self.folder / f"{name}{_LOCK}", "ab", opener=lambda path, flags: os.open(path, flags, 0o600))
@@ -361,6 +376,6 @@ def _check(path: Path, is_kind: Callable[[int], bool]) -> None:
         raise _strange(path)
 
 
-def _strange(path: Path) -> ProblemError:
-    text = f"{path} belongs to a kept login, and is not yours alone. It is not used, and nothing was sent."
+def _strange(path: Path, why: str = "is not yours alone") -> ProblemError:
+    text = f"{path} belongs to a kept login, and {why}. It is not used, and nothing was sent."
     return problem("ssh.kept", text, "Log out. If someone else made it, tell your administrator.", str(path), log_out())

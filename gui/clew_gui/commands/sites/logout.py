@@ -8,7 +8,7 @@ from rich.table import Table
 
 from clew_gui.base.times import time_of_day
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.sites.logins import log_out, logins, sites_by_login
+from clew_gui.sites.logins import Logins, log_out, logins, sites_by_login
 from clew_gui.ssh.connection import ssh_files
 from clew_gui.ssh.kept_login import KeptLogin
 
@@ -25,28 +25,39 @@ def logout(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     if options.list:
         return _list(context, logins(context.places, options.site or ""), options.json)
-    ended, stay = log_out(context.places, options.site or "")
+    ended, stay, removed = log_out(context.places, options.site or "")
     if options.json:
-        context.say_json({"ended": [_as_json(one) for one in ended], "stay": [_as_json(one) for one in stay]})
+        found = {"ended": [_as_json(one) for one in ended], "stay": [_as_json(one) for one in stay]}
+        context.say_json(found | {"removed": [one.where for one in removed]})
         return OK
     for one in ended:
         context.say(f"Logged out of {one.title}.")
     for one in stay:
         context.say(f"Still logged in to {one.title}: the login to another site goes through it.")
-    context.say("Jobs go on." if ended else f"You were not logged in{f' to {options.site}' if options.site else ''}.")
+    for problem in removed:
+        context.say(f"Ended the login in {problem.where}, if there was one.")
+    context.say(
+        "Jobs go on." if ended or removed else f"You were not logged in{f' to {options.site}' if options.site else ''}."
+    )
     return OK
 
 
-def _list(context: CommandContext, living: Sequence[KeptLogin], in_json: bool) -> int:
+def _list(context: CommandContext, found: Logins, in_json: bool) -> int:
+    living, unknown = found
     keep_login_s = ssh_files(context.places).keep_login_s
     sites = sites_by_login(context.places) if living else {}
     if in_json:
-        found = [_as_json(one) | {"sites": sites.get(one.id, [])} for one in living]
-        context.say_json({"keep_login": keep_login_s // 60, "logins": found})
+        known = [_as_json(one) | {"sites": sites.get(one.id, [])} for one in living]
+        reasons = [one.text for one in unknown]
+        context.say_json({"keep_login": keep_login_s // 60, "logins": known, "unknown": reasons})
         return OK
+    for problem in unknown:
+        context.note("It is unknown whether you are logged in here:")
+        context.report(problem)
     if not living:
         kept = f"A login stays for {keep_login_s // 60} minutes" if keep_login_s else "No login stays"
-        context.say(f"You are not logged in anywhere. {kept} after its last use.")
+        nowhere = "You are not logged in anywhere. " if not unknown else ""
+        context.say(f"{nowhere}{kept} after its last use.")
         return OK
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("Login", "Sites", "Since", "Until, unless it is used"):

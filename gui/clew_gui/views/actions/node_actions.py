@@ -241,7 +241,9 @@ class NodeActions(QObject):
         places = self._places
 
         def look() -> str:
-            return login_words([(one.title, time_of_day(one.until)) for one in logins(places)], stays_s(places))
+            living, unknown = logins(places)
+            known = login_words([(one.title, time_of_day(one.until)) for one in living], stays_s(places))
+            return " ".join([known, *(one.text for one in unknown)])
 
         def found(sentence: str) -> None:
             if self._list is not None:
