@@ -16,7 +16,11 @@ _FEATURES = re.compile(r"[A-Za-z0-9_.,:=&|*()\[\]+-]{1,200}")
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/@=-]{0,199}")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"[0-9A-Fa-f:]{2,39}(%[A-Za-z0-9_.-]{1,15})?|[0-9A-Fa-f:]{2,30}(\.[0-9]{1,3}){3}")
+_ADDRESS = re.compile(
+    r"(?:ssh://)?(?:(\S+)@)?(?:\[([^\[\]\s]+)\]|([^@:\[\]\s]+|[^@:\[\]\s]*(?::[^@:\[\]\s]*){2,}))(?::0*([1-9][0-9]{0,4}))?"
+)
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\$?")
+_LONGEST_ADDRESS = 400
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?|MD5(:[0-9a-f]{2}){16}|([0-9a-f]{2}:){15}[0-9a-f]{2}")
 
 
@@ -57,28 +61,24 @@ def is_fingerprint(text: str) -> bool:
     return _FINGERPRINT.fullmatch(text) is not None
 
 
-def is_jump(text: str) -> bool:
-    """Whether the text is one hop: ``host``, ``user@host``, ``host:port``, ``user@[IPv6]:port``."""
-    return split_jump(text) is not None
+def split_address(text: str) -> tuple[str, str, int] | None:
+    """Returns user (may be empty), host and port (0: not given) of ``[ssh://][user@]host[:port]``; None if it is none.
+    An IPv6 address may be in brackets, and with a port it must be."""
+    found = _ADDRESS.fullmatch(text.strip()) if len(text) <= _LONGEST_ADDRESS else None
+    user, bracketed, host, port = found.groups("") if found is not None else ("", "", "", "")
+    host, number = bracketed or host, int(port or "0")
+    return (user, host, number) if is_host(host) and (not user or is_user(user)) and number < 65536 else None
 
 
-def split_jump(text: str) -> tuple[str, str, int] | None:
-    """Returns user (may be empty), host and port (0: not given) of a hop, None if it is none."""
-    user, at, rest = text.rpartition("@")
-    host, port = rest, ""
-    bracketed = re.fullmatch(r"\[([^\]]+)\](?::([0-9]+))?", rest)
-    if bracketed is not None:
-        host, port = bracketed[1], bracketed[2] or ""
-    elif rest.count(":") == 1:
-        host, _, port = rest.partition(":")
-        if not port:
-            return None
-    fine = is_host(host) and (not at or is_user(user)) and (not port or _is_port(port))
-    return (user, host, int(port or "0")) if fine else None
+def is_address(text: str) -> bool:
+    """Whether ``split_address`` can read the text."""
+    return split_address(text) is not None
 
 
-def _is_port(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
+def join_address(user: str, host: str, port: int) -> str:
+    """Returns the text from which ``split_address`` reads these."""
+    end = f"[{host}]" if port and ":" in host else host
+    return f"{f'{user}@' if user else ''}{end}{f':{port}' if port else ''}"
 
 
 def is_remote_path(text: str) -> bool:
@@ -101,9 +101,9 @@ FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
     "names": (are_names, "only letters, digits and . _ - + @ are allowed, with commas between several, no blanks"),
     "features": (are_features, "only letters, digits and . _ - , : & | * ( ) [ ] are allowed, no blanks"),
     "module": (is_module, "a module's name looks like cuda/11.8: letters, digits and . _ - + / @ ="),
-    "host": (is_host, "a host looks like login.example.org, 10.0.0.7 or the name of an entry in ~/.ssh/config"),
+    "host": (is_host, "a host looks like login.example.org, 10.0.0.7, fd00::7 or the name of one in ~/.ssh/config"),
     "user": (is_user, "a user's name has letters, digits and . _ - +, no blanks"),
-    "jump": (is_jump, "a hop looks like gate.example.org, user@gate.example.org or gate:2222"),
+    "jump": (is_address, "a hop looks like gate.example.org, user@gate, gate:2222 or user@[fd00::7]:2222"),
     "fingerprint": (is_fingerprint, "a fingerprint looks like SHA256: and 43 more characters, as ssh prints it"),
     "remote path": (is_remote_path, "a path on the site begins with / or ~/, is on one line and has no .. in it"),
     "local path": (is_local_path, "a path is on one line"),

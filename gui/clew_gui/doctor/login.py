@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from clew_gui.base.checked_text import join_address
 from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, refused, untried, wrong
 from clew_gui.sites.consent import consents, words_of
@@ -200,7 +201,7 @@ def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Findi
 def _place(diagnosis: Diagnosis, found: Problem) -> tuple[int, str]:
     """The hop and the step that a failed login speaks of."""
     titles = [hop.title for hop in diagnosis.hops]
-    ends = [f"{hop.host}:{hop.port}" for hop in diagnosis.hops]
+    ends = [join_address("", hop.host, hop.port) for hop in diagnosis.hops]
     if found.code in ("ssh.forwarding", "ssh.connect"):
         after = titles.index(found.where) + 1 if found.where in titles[:-1] else 1
         number = ends.index(found.where) if found.where in ends else min(after, len(ends) - 1)

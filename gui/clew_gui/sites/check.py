@@ -63,7 +63,7 @@ def check_secrets(name: str, text: str) -> list[Problem]:
     if match is not None:
         words = f"{_NO_SECRETS} The field {name!r} seems to set one ({match[1]})."
         return [Problem("site.secret", words, "Read it from a file on the site that only you can read.", name)]
-    if name in ("host", "jump") and re.search(r"[^@:]+:[^@]+@", text):
+    if name in ("host", "jump") and re.search(r"[^@:]+:[^@]+@", text.removeprefix("ssh://")):
         words = f"{_NO_SECRETS} The field {name!r} has a password before the @."
         return [Problem("site.secret", words, "Write user@host; Clew asks for the password.", name)]
     return []

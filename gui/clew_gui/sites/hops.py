@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.checked_text import split_address
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop
@@ -57,7 +58,7 @@ def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> t
     """The hops of a ProxyJump list. As in OpenSSH only the first one of it may have jumps of its own."""
     found: list[Hop] = []
     for number, spec in enumerate(specs):
-        user, name, port = split_jump(spec)
+        user, name, port = split_address(spec) or ("", spec, 0)
         entry = resolve(name)
         if number == 0 and entry.jump:
             if depth >= MOST_HOPS:
@@ -66,17 +67,6 @@ def _chain(specs: tuple[str, ...], resolve: Resolve, site: str, depth: int) -> t
             found += _chain(entry.jump, resolve, site, depth + 1)
         found.append(_hop(entry, name, user, port, bool(found)))
     return tuple(found)
-
-
-def split_jump(spec: str) -> tuple[str, str, int]:
-    """User, host and port of ``[ssh://][user@]host[:port]``; what is not there is empty or 0."""
-    user, _, rest = spec.strip().removeprefix("ssh://").rpartition("@")
-    if rest.startswith("["):
-        host, _, tail = rest[1:].partition("]")
-        port = tail.removeprefix(":")
-    else:
-        host, _, port = rest.partition(":") if rest.count(":") == 1 else (rest, "", "")
-    return user, host, int(port) if port.isascii() and port.isdecimal() else 0
 
 
 def named_keys(paths: tuple[str, ...]) -> tuple[str, ...]:

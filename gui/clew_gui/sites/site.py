@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from clew_gui.base.checked_text import join_address, split_address
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobSpec
 from clew_gui.schedulers.registry import NO_SCHEDULER, SchedulerName
@@ -77,8 +78,15 @@ def address(site: Site) -> str:
     """Returns the address for people: ``student@login.example.org:2222``, or this computer."""
     if is_local(site):
         return "this computer"
-    user = f"{site.user}@" if site.user else ""
-    return f"{user}{site.host}{f':{site.port}' if site.port else ''}"
+    return join_address(site.user, site.host, site.port)
+
+
+def with_address(site: Site) -> Site:
+    """``user@host:port`` as the host, as a terminal has it, is three fields, unless the others say something else."""
+    user, host, port = split_address(site.host) or ("", site.host, 0)
+    if (user and site.user not in ("", user)) or (port and site.port not in (0, port)):
+        return site
+    return msgspec.structs.replace(site, host=host, user=user or site.user, port=port or site.port)
 
 
 def launcher(site: Site, allocation: AllocationRequest) -> tuple[str, ...]:

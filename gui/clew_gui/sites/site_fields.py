@@ -14,7 +14,7 @@ import msgspec
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER, scheduler_of
 from clew_gui.sites.check import check_name, check_site
-from clew_gui.sites.site import Site
+from clew_gui.sites.site import Site, with_address
 from clew_gui.sites.site_file import unknown_field
 from clew_shared.base.problem import Problem, raise_all
 from clew_shared.params import Choice, ParamSpec, Value, convert, format_value
@@ -109,9 +109,6 @@ _BETWEEN = {"jump": ", ", "modules": ", ", "fingerprints": "\n", "extra": "\n"}
 """The fields with several entries, and what is between two of them in the text."""
 
 
-_ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>[^@:\s\[\]]+)(?::(?P<port>\d+))?")
-
-
 _DOOR = re.compile(r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE)
 """Names of the computers at which one logs in to a machine."""
 
@@ -127,21 +124,12 @@ def texts_of(site: Site) -> dict[str, str]:
 
 def site_of(texts: Mapping[str, str]) -> tuple[Site, tuple[Problem, ...]]:
     """The site that the fields describe, and everything that is wrong; a field that cannot be read is as if empty."""
-    texts = _spread(texts)
     read = {name: _read(spec, texts.get(name, "")) for name, spec in _SPECS.items()}
     problems = [found for _, found in read.values() if found is not None]
     asked: dict[str, Any] = {name.removeprefix(ASKED): value for name, (value, _) in read.items() if ASKED in name}
     own: dict[str, Any] = {name: value for name, (value, _) in read.items() if ASKED not in name}
-    site = Site(**own, allocation=AllocationRequest(**asked))
+    site = with_address(Site(**own, allocation=AllocationRequest(**asked)))
     return site, (*problems, *check_site(site))
-
-
-def _spread(texts: Mapping[str, str]) -> Mapping[str, str]:
-    """``user@host:port`` in *Host*, as a terminal has it, is three fields, unless the others say something already."""
-    found = _ADDRESS.fullmatch(texts.get("host", "").strip())
-    parts = {name: part for name, part in found.groupdict().items() if part} if found is not None else {}
-    taken = any(texts.get(name, "").strip() not in ("", part) for name, part in parts.items() if name != "host")
-    return texts if taken else {**texts, **parts}
 
 
 def _read(spec: ParamSpec, whole: str) -> tuple[Value | tuple[str, ...] | tuple[int, ...], Problem | None]:
@@ -169,6 +157,7 @@ def with_fields(site: Site, words: Sequence[str]) -> Site:
     # Here such a field is named without ``allocation.``; the window shows its label only.
     raise_all([msgspec.structs.replace(one, text=one.text.replace(f"({ASKED}", "(")) for one in problems])
     names = {"allocation" if name.startswith(ASKED) else name for name in given}
+    names |= {"user", "port"} if "host" in given else set()  # which may be a part of it
     return msgspec.structs.replace(site, **{name: getattr(made, name) for name in names})
 
 

@@ -12,7 +12,7 @@ import tomli_w
 
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.sites.check import SECRET_FIELD, check_secrets, check_site, secret_field
-from clew_gui.sites.site import Site
+from clew_gui.sites.site import Site, with_address
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import Problem, did_you_mean, problem, raise_all
@@ -90,7 +90,7 @@ def from_table(table: Mapping[str, object]) -> Site:
                 values[name] = msgspec.convert(_as_ports(value) if name == "ports" else value, kinds[name], strict=True)
             except (msgspec.ValidationError, RecursionError):
                 found.append(_mistyped(name, value, kinds[name]))
-    site = Site(**values)
+    site = with_address(Site(**values))
     raise_all([*found, *check_site(site)])
     return site
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from clew_gui.base.checked_text import join_address
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.prompts import NEEDS_PERSON, PromptKind
 from clew_shared.base.problem import ProblemError, problem
@@ -89,7 +90,7 @@ def refused_channel(title: str, host: str, port: int, code: int, words: str) -> 
 def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError:
     """Returns the error for a server that tried to connect further and did not reach the other one."""
     text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
-    return problem("ssh.connect", text, "The program that listens there may have ended.", f"{host}:{port}")
+    return problem("ssh.connect", text, "The program that listens there may have ended.", join_address("", host, port))
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------

@@ -264,6 +264,12 @@ def test_a_port_where_no_server_listens(dial: Dial, server: SshServer) -> None:
     assert "no SSH server listens" in words[0]
 
 
+def test_an_address_with_a_zone_is_dialled(dial: Dial) -> None:
+    with pytest.raises(ProblemError) as caught:
+        dial(Hop(host="fe80::7%lo", port=9, user="student"), Person({}))
+    assert caught.value.problems[0].code in ("ssh.reach", "ssh.name")
+
+
 def test_a_name_that_does_not_exist(dial: Dial) -> None:
     with refused("ssh.name"):
         dial(Hop(host="no-such-host.invalid", user=USER))

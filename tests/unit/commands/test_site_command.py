@@ -70,6 +70,15 @@ def test_a_site_from_nothing(said: Said) -> None:
     assert (site["jump"], site["allocation"]) == (["a@gate", "second:22"], {"time": "30"})
 
 
+def test_an_address_as_a_terminal_has_it_is_a_host(said: Said) -> None:
+    found = said.json("add", "mine", "--host", "student@[fd77::1]:2206", "--scheduler", "slurm")
+    assert found["address"] == "student@[fd77::1]:2206"
+    assert "student@[fd77::1]:2206" in said("show", "mine")
+    changed = said.json("set", "mine", "user=", "port=", "host=ssh://me@[fd77::2]:23")["changed"]
+    assert changed == ["host", "user", "port"]
+    assert said.json("show", "mine")["address"] == "me@[fd77::2]:23"
+
+
 def test_a_teachers_file_is_shown_with_all_that_it_runs(said: Said, tmp_path: Path) -> None:
     path = tmp_path / "class.toml"
     path.write_text('host = "login"\nscheduler = "slurm"\nprologue = """\nsource /apps/lab.sh\nulimit -c 0\n"""\n')

@@ -59,14 +59,19 @@ def folder(holder: subprocess.Popen[bytes]) -> Iterator[Path]:
         shutil.rmtree(one, ignore_errors=True)
 
 
+def by_system(folder: Path) -> KeptLogin:
+    """The record as it is where the system's ``ssh`` holds the login."""
+    record = read_record(folder)
+    assert record is not None
+    return msgspec.structs.replace(record, key=b"")
+
+
 STRANGE: dict[str, Callable[[Path], object]] = {
     "its folder is open to others": lambda folder: folder.chmod(0o777),
     "the folder of all is open to others": lambda folder: folder.parent.chmod(0o755),
     "its socket is open to others": lambda folder: (folder / SOCKET).chmod(0o666),
     "its socket is gone": lambda folder: (folder / SOCKET).unlink(),
-    "ssh holds it, and its socket is gone": lambda folder: write_record(
-        folder, msgspec.structs.replace(read_record(folder) or pytest.fail(), key=b"")
-    ),
+    "ssh holds it, and its socket is gone": lambda folder: write_record(folder, by_system(folder)),
     "its record is damaged": lambda folder: (folder / "login.json").write_bytes(b"{"),
     "its record is gone": lambda folder: (folder / "login.json").unlink(),
     "its folder is a link": lambda folder: folder.symlink_to(folder.rename(folder.parent.with_suffix(".moved"))),

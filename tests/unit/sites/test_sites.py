@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.base.checked_text import is_fingerprint, is_host, is_module, is_remote_path, split_jump
+from clew_gui.base.checked_text import is_fingerprint, is_host, is_module, is_remote_path, join_address, split_address
 from clew_gui.base.times import as_clock, in_words, read_clock, read_time
 from clew_gui.schedulers.allocation import (
     FIELDS,
@@ -397,13 +397,56 @@ def test_times_in_words() -> None:
     assert {seconds: in_words(seconds) for seconds in words} == words
 
 
+_ADDRESSES = {
+    "gate": ("", "gate", 0),
+    "u@gate:22": ("u", "gate", 22),
+    "u@site@gate": ("u@site", "gate", 0),
+    "::1": ("", "::1", 0),
+    "u@fd77::1": ("u", "fd77::1", 0),
+    "[::1]:22": ("", "::1", 22),
+    "u@[fe80::1%eth0]:2206": ("u", "fe80::1%eth0", 2206),
+    "[::ffff:10.0.0.7]:22": ("", "::ffff:10.0.0.7", 22),
+    "10.0.0.7:22": ("", "10.0.0.7", 22),
+}
+
+
+@pytest.mark.parametrize("text", _ADDRESSES)
+def test_an_address_is_written_as_it_is_read(text: str) -> None:
+    parts = _ADDRESSES[text]
+    assert split_address(text) == split_address(f" ssh://{text}") == parts
+    assert join_address(*parts) == text
+
+
+def test_brackets_may_be_there_without_a_port() -> None:
+    assert split_address("[fd77::1]") == ("", "fd77::1", 0)
+    assert split_address("me@[fd77::1]") == ("me", "fd77::1", 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a b", "h:0", "h:x", "h:", "h:65536", "-J@x", "@h", "a@b@c d", "[::1", "::1]", "[]:22", "[a b]", "[::1]22"],
+)
+def test_what_is_no_address(text: str) -> None:
+    assert split_address(text) is None
+
+
+@pytest.mark.parametrize("text", ["u:word@h", "[[::1]]", "fd77::1:2206:x", ":" * 100_000, "@" * 100_000])
+def test_what_is_nearly_an_address(text: str) -> None:
+    assert split_address(text) is None
+
+
+@pytest.mark.parametrize("host", ["[fd77::1]", "fd77::1", "ssh://[fd77::1]"])
+def test_a_host_in_a_file_may_be_an_address_as_a_terminal_has_it(host: str) -> None:
+    assert from_toml(f'host = "{host}"') == Site(host="fd77::1")
+    site = from_toml(f'host = "{host}"\nuser = "me"\nport = 2206\njump = ["ssh://u@gate", "a@[fd77::2]:23"]')
+    assert (site.host, address(site)) == ("fd77::1", "me@[fd77::1]:2206")
+    assert from_toml(to_toml(site)) == site
+
+
 def test_hosts_hops_and_the_rest() -> None:
     good = ["login", "login.example.org", "10.0.0.7", "fe80::1%eth0", "::1", "mt1.bsc.es", "node-1"]
     bad = ["", "a b", "-oProxyCommand=x", "a..b", "a;b", "*.org", "a/b", "x" * 300, "user@host"]
     assert [host for host in good + bad if is_host(host)] == good
-    assert split_jump("me@[::1]:2222") == ("me", "::1", 2222)
-    assert split_jump("gate") == ("", "gate", 0)
-    assert all(split_jump(text) is None for text in ["", "a b", "h:0", "h:x", "h:", "-J@x", "@h", "a@b@c d"])
     assert is_module("Python/3.11.3-GCCcore-12.3.0")
     assert not any(is_module(text) for text in ["", "-x", "a b", "a;b", "$(x)", "../x", "a\n"])
     assert is_remote_path("~/lab/a b")
@@ -468,6 +511,10 @@ def test_a_folder_that_cannot_be_written_is_named_with_the_cause(said: str, text
         ({"host": "ada@cave", "user": "ada"}, ("cave", "ada", None)),
         ({"host": "ada@cave", "user": "ben"}, ("ada@cave", "ben", None)),
         ({"host": "cave"}, ("cave", "", None)),
+        ({"host": "[fd77::1]"}, ("fd77::1", "", None)),
+        ({"host": "student@[fd77::1]:2206"}, ("fd77::1", "student", 2206)),
+        ({"host": "ssh://student@fe80::1%eth0"}, ("fe80::1%eth0", "student", None)),
+        ({"host": "cave:2206", "port": "22"}, ("cave:2206", "", 22)),
     ],
 )
 def test_an_address_as_a_terminal_has_it_is_understood_where_nothing_else_was_said(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.sites.hops import named_keys, split_jump, way_to
+from clew_gui.sites.hops import named_keys, way_to
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop, after_mark, marked, new_mark, skip_noise, unmarked
@@ -174,19 +174,16 @@ def test_a_circle_is_named() -> None:
     assert caught.value.problems[0].code == "ssh.circle"
 
 
-@pytest.mark.parametrize(
-    ("spec", "parts"),
-    [
-        ("gate", ("", "gate", 0)),
-        ("u@gate:22", ("u", "gate", 22)),
-        ("ssh://u@gate:22", ("u", "gate", 22)),
-        ("u@site@gate", ("u@site", "gate", 0)),
-        ("[::1]:22", ("", "::1", 22)),
-        ("::1", ("", "::1", 0)),
-    ],
-)
-def test_a_jump_is_taken_apart(spec: str, parts: tuple[str, str, int]) -> None:
-    assert split_jump(spec) == parts
+def test_hops_are_addresses_as_a_terminal_has_them() -> None:
+    jump = ("ssh://u@site@gate:24", "me@[fd77::1]:2206", "fd77::2", "[fe80::1%eth0]", "%r@odd!")
+    hops = way_to(Site(host="login", jump=jump), lambda name: SshHost(name=name))
+    assert [(hop.user, hop.host, hop.port) for hop in hops[:-1]] == [
+        ("u@site", "gate", 24),
+        ("me", "fd77::1", 2206),
+        ("", "fd77::2", 22),
+        ("", "fe80::1%eth0", 22),
+        ("", "%r@odd!", 22),
+    ]
 
 
 def test_keys_that_nobody_asked_for_are_no_named_keys(tmp_path: Path) -> None:

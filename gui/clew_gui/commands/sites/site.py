@@ -18,7 +18,7 @@ from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.schedulers.registry import NAMES, scheduler_of
 from clew_gui.sites.check import check_name, check_site, check_title, with_free_title
 from clew_gui.sites.presets import PRESETS, about_presets, site_from
-from clew_gui.sites.site import Site, address, is_local
+from clew_gui.sites.site import Site, address, is_local, with_address
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import NamedSite, SiteStore, site_store
 from clew_gui.ssh.config import offered_hosts, user_config
@@ -200,7 +200,7 @@ def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | No
         given["allocation"] = build_allocation(base.allocation, given_allocation(options))
     except ProblemError as error:
         found += error.problems
-    made = msgspec.structs.replace(base, **given)
+    made = with_address(msgspec.structs.replace(base, **given))
     raise_all([*found, *check_site(made), *check_title(options.name, made, known)])
     return made
 

@@ -164,7 +164,7 @@ class Master:
         known = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
         make_private(files.known_hosts.parent)
         files.known_hosts.touch(0o600)  # ssh would make it for everybody to read
-        options = [*_OPTIONS, f"HostName={hop.host}", f"ConnectTimeout={max(1, round(timeout))}"]
+        options = [*_OPTIONS, f"HostName={hop.host.replace('%', '%%')}", f"ConnectTimeout={max(1, round(timeout))}"]
         options.append(f"ControlPersist={self._keep_s or _ORPHAN_S}")
         options.append("UserKnownHostsFile=" + " ".join(f'"{path}"' for path in known))
         options += [f"HostKeyAlias={hop.host_key_alias}"] if hop.host_key_alias else []
