@@ -39,6 +39,8 @@ class Questions:
         self.accepted: list[Prompt] = []
         """Server keys that the person said yes to."""
         self.quiet = False
+        self.said = False
+        """Whether a message was shown: a person may have something to do elsewhere."""
         self.seconds = 0.0
         """The seconds that people took to answer."""
 
@@ -63,6 +65,7 @@ class Questions:
 
     def show_message(self, text: str) -> None:
         """See ``MessagePrompter``."""
+        self.said = True
         if isinstance(self._prompter, MessagePrompter):
             self._prompter.show_message(text)
 

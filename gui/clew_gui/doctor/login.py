@@ -133,13 +133,15 @@ def check_port(hop: Hop) -> CheckResult:
 
 
 def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
-    started = time.monotonic()
+    started, asked = time.monotonic(), diagnosis.questions.seconds
     try:
         connection = dial(diagnosis.hops, diagnosis.asker, diagnosis.files)
     except ProblemError as error:
         yield from _failed(diagnosis, error.problems[0], time.monotonic() - started)
         return
     took = time.monotonic() - started
+    if diagnosis.questions.said:
+        diagnosis.more_time(took - (diagnosis.questions.seconds - asked))
     diagnosis.arrive(connection)
     ways = connection.route.split(", then ")
     for number, hop in enumerate(diagnosis.hops):

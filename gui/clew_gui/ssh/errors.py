@@ -112,6 +112,12 @@ def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:
     return problem("ssh.code", f"{what} for {title} was refused.", hint, title)
 
 
+def not_approved(title: str, said: str) -> ProblemError:
+    """Returns the error for a server that said what a person should do, waited, and let nobody in."""
+    text = f"{title} has not let you in. {' '.join(said.split())}"
+    return problem("ssh.auth", text, "Do what it says, then log in again.", title)
+
+
 def refused_keys(title: str, tried: Sequence[str], allowed: Sequence[str], kept_back: int = 0) -> ProblemError:
     """Returns the error for a login where no key fits; ``kept_back`` keys of the agent were not offered."""
     offered = ", ".join(dict.fromkeys(tried)) or "nothing, because there is no key here"

@@ -55,9 +55,10 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 class Said(msgspec.Struct, frozen=True, tag=True):
-    """Something for a person that needs no answer."""
+    """Something for a person that needs no answer. ``greeting``: it is said at every login."""
 
     text: str
+    greeting: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, tag=True):
@@ -141,8 +142,8 @@ class _Talk:
                     self._tell(Answer(asker.ask(prompt)))
                 case Refused(prompt):
                     asker.refused(prompt)
-                case Said(text):
-                    asker.show_message(text)
+                case Said(text, greeting):
+                    (asker.show_greeting if greeting else asker.show_message)(text)
                 case Held(login):
                     return login
                 case Failed(problems):

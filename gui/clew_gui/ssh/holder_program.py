@@ -108,6 +108,10 @@ class _Starter(AskOnce):
         """See ``AskOnce.show_message``."""
         self.say(Said(text))
 
+    def show_greeting(self, text: str) -> None:
+        """See ``AskOnce.show_greeting``."""
+        self.say(Said(text, greeting=True))
+
 
 def _log_in(order: Order, asker: AskOnce) -> ParamikoConnection:
     *way, hop = order.hops

@@ -18,6 +18,7 @@ from clew_shared.base.problem import ProblemError, problem
 
 ANSWER_WITHIN_S = 300.0
 """A person who is fetching the phone with the codes gets this long; most servers hang up after two minutes anyway."""
+_LONGEST_WORDS = 10_000
 NEEDS_PERSON = "ssh.person"
 """The code of the problem that a person has to log in."""
 
@@ -99,14 +100,15 @@ class AskOnce:
 
     def __init__(self, prompter: Prompter) -> None:
         self._prompter = prompter
-        self._known: dict[tuple[PromptKind, str], str] = {}
+        self._known: dict[tuple[PromptKind, str, str], str] = {}
+        self._shown: set[str] = set()
         self._lock = threading.Lock()
 
     def ask(self, prompt: Prompt) -> str | None:
         """Asks as ``Prompter.ask`` does; a password or passphrase of this title that is known already is not asked
         for."""
         with self._lock:
-            key = (prompt.kind, prompt.title)
+            key = (prompt.kind, prompt.title, prompt.text)  # a server may ask for two passwords
             if key in self._known:
                 return self._known[key]
             answer = self._prompter.ask(prompt)
@@ -116,7 +118,7 @@ class AskOnce:
 
     def remembered(self, prompt: Prompt) -> str | None:
         """Returns the answer that would be given without asking anybody; None if someone would be asked."""
-        known = self._known.get((prompt.kind, prompt.title))
+        known = self._known.get((prompt.kind, prompt.title, prompt.text))
         if known is None and isinstance(self._prompter, AskOnce):
             return self._prompter.remembered(prompt)
         return known
@@ -124,7 +126,7 @@ class AskOnce:
     def refused(self, prompt: Prompt) -> None:
         """Notes that the answer was wrong: the next time the person is asked again. Does not wait for a question that
         is being asked."""
-        self._known.pop((prompt.kind, prompt.title), None)
+        self._known.pop((prompt.kind, prompt.title, prompt.text), None)
         if isinstance(self._prompter, Remembers):
             self._prompter.refused(prompt)
 
@@ -138,6 +140,14 @@ class AskOnce:
         """See ``MessagePrompter``."""
         if isinstance(self._prompter, MessagePrompter):
             self._prompter.show_message(text)
+
+    def show_greeting(self, text: str) -> None:
+        """Shows what a server says at every login; the same words once as long as the program runs."""
+        if isinstance(self._prompter, AskOnce):
+            self._prompter.show_greeting(text)
+        elif text not in self._shown:
+            self._shown.add(text)
+            self.show_message(text)
 
 
 class Unattended(AskOnce):
@@ -179,6 +189,12 @@ def kind_of(text: str) -> PromptKind:
         "new pass",
     )
     return PromptKind.PASSWORD if "password" in words and not any(word in words for word in code) else PromptKind.CODE
+
+
+def server_words(title: str, text: str) -> str:
+    """What a server says that is no question, for a person; empty if it says nothing."""
+    words = plain(text, _LONGEST_WORDS).strip()
+    return f"{title} says:\n{words}" if words else ""
 
 
 def plain(text: str, limit: int = 2000) -> str:

@@ -14,7 +14,14 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.doctor.context import Questions
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
-from clew_gui.views.sites.prompts import ChangedKeyDialog, HostKeyDialog, PromptDialog, SecretDialog, WindowPrompter
+from clew_gui.views.sites.prompts import (
+    ChangedKeyDialog,
+    FittedDialog,
+    HostKeyDialog,
+    PromptDialog,
+    SecretDialog,
+    WindowPrompter,
+)
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.problem import Problem
 
@@ -201,6 +208,29 @@ def test_what_needs_no_answer_is_told_from_any_thread_until_the_window_closes(
     tell()
     QCoreApplication.processEvents()
     assert len(heard) == 1
+
+
+def test_what_a_server_says_is_shown_in_front_of_what_is_open(
+    asker: WindowPrompter, window: QWidget, qtbot: QtBot
+) -> None:
+    """Below an open dialog nobody could read it; and a long text does not fit into the window's message."""
+    words, long = "lab says:\nVisit https://login.example.org", "lab says:\n" + "A rule.\n" * 40
+    heard: list[str] = []
+    asker.announced.connect(heard.append)
+    asker.show_message(words)
+    qtbot.waitUntil(lambda: heard == [words], timeout=10_000)
+    asked = Asked(asker, CODE)
+    question = shown(asker, qtbot)
+    asker.show_message(words)
+    qtbot.waitUntil(lambda: bool(question.findChildren(FittedDialog)), timeout=10_000)
+    (front,) = question.findChildren(FittedDialog)
+    assert "Visit https://login.example.org" in texts(front)
+    front.reject()
+    question.reject()
+    assert asked.wait(qtbot) is None
+    asker.show_message(long)
+    qtbot.waitUntil(lambda: any("A rule." in texts(one) for one in window.findChildren(FittedDialog)), timeout=10_000)
+    assert heard == [words]
 
 
 def test_why_it_is_asked_again_is_said(asker: WindowPrompter, qtbot: QtBot) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -232,6 +233,20 @@ def test_messages_are_as_high_as_their_words_need_and_leave_the_table_free(open_
         lower = bar.mapTo(window, QPoint(0, bar.height())).y()
         assert lower <= window.bottom.mapTo(window, QPoint()).y()
     assert len(heights["none"]) == 1, "what was shown before leaves no room behind"
+
+
+def test_a_servers_text_stays_until_it_is_dismissed_and_can_be_copied(open_window: Opener) -> None:
+    bar, text = open_window(fakes.example_session()).window.messages, "lab says:\nVisit https://login.example.org"
+    timer = bar.findChild(QTimer, "message lapse")
+    assert timer is not None
+    bar.show_note("Written.")
+    assert timer.isActive()
+    bar.show_note(text)
+    assert not timer.isActive()
+    bar.line.copy.click()
+    assert QGuiApplication.clipboard().text() == text
+    bar.dismiss()
+    assert not bar.isVisible()
 
 
 def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Opener) -> None:

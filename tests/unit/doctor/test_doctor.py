@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.doctor import node_there
+from clew_gui.doctor import context, login, node_there
 from clew_gui.doctor.checks import CHECKS, HERE
 from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions
 from clew_gui.doctor.examine import examine
@@ -112,6 +113,25 @@ def test_it_ends_when_it_is_asked_to(diagnosis: Diagnosis) -> None:
 def test_there_is_an_end_to_its_patience(diagnosis: Diagnosis) -> None:
     diagnosis.more_time(-TOTAL_S)
     assert "took too long" in next(follow(diagnosis, [Check("a", "A", is_fine, "", ())], False)).text
+
+
+@pytest.mark.parametrize(("said", "left"), [(True, TOTAL_S), (False, TOTAL_S - 100.0)])
+def test_an_approval_that_is_given_elsewhere_costs_no_time(
+    diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch, said: bool, left: float
+) -> None:
+    now = [time.monotonic()]
+    for module in (login, context):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    diagnosis.hops, diagnosis.questions.said = (Hop(host="login"),), said
+    diagnosis.more_time(now[0] - diagnosis._started)
+
+    def dial(*_: object) -> SimpleNamespace:
+        now[0] += 100.0
+        return SimpleNamespace(route="student@login (no proof asked)", alive=True)
+
+    monkeypatch.setattr(login, "dial", dial)
+    assert "let you in" in next(one.text for one in login._dial(diagnosis) if one.check == "login")
+    assert diagnosis.left_s == pytest.approx(left)
 
 
 @pytest.mark.parametrize(("checks", "before"), [(CHECKS, {"login"}), (HERE, set())], ids=["site", "here"])

@@ -110,6 +110,12 @@ def test_passwords_are_kept_until_refused_and_codes_never() -> None:
     assert person.asked == 6
 
 
+def test_two_passwords_of_one_login_are_two_questions() -> None:
+    other = Prompt(kind=PromptKind.PASSWORD, title=PASSWORD.title, text="Password of the project:")
+    asker = AskOnce(Counting("a", "b"))
+    assert [asker.ask(PASSWORD), asker.ask(other), asker.ask(PASSWORD), asker.ask(other)] == ["a", "b", "a", "b"]
+
+
 def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -258,6 +264,20 @@ def test_what_is_no_question_of_ssh_costs_its_sender_the_answer_and_nobody_else(
     assert askpass.main([str(int(socket.AF_UNIX)), str(tmp_path / "ask"), "student@login's password:", "\udcff"]) == 0
     assert capfdbinary.readouterr().out == b"geheim\n"
     bridge.close()
+
+
+@pytest.mark.unix("a Unix socket")
+def test_what_ssh_only_says_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key on a token waits for a touch."""
+    monkeypatch.setenv("SSH_ASKPASS_PROMPT", "none")
+    bridge = AskpassBridge(tmp_path, Hop(host="login", user="student"), AskOnce(NobodyToAsk()))
+    words = "Confirm user presence for key ED25519-SK SHA256:x"
+    assert askpass.main([str(int(socket.AF_UNIX)), str(tmp_path / "ask"), words]) == 0
+    bridge.close()
+    assert capsys.readouterr().err == f"ssh says:\n{words}\n"
+    assert not bridge.asked
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import msgspec
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.host_keys import question
 from clew_gui.ssh.openssh import askpass
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind, kind_of, plain
+from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind, kind_of, plain, server_words
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
@@ -62,7 +62,8 @@ class AskpassBridge:
     """Answers for one ``ssh`` while it logs in.
 
     ``problem`` is what kept it from asking; ``cancelled``: the person did not want to answer. ``over`` is set when it
-    must ask no more: what it has no answer for it sends as an empty one, which counts as a wrong password.
+    must ask no more: what it has no answer for it sends as an empty one, which counts as a wrong password. ``said`` is
+    what was said to the person since the last question.
 
     Everything lies in ``folder``, which must belong to the user alone.
     """
@@ -70,6 +71,7 @@ class AskpassBridge:
     def __init__(self, folder: Path, hop: Hop, asker: AskOnce) -> None:
         self.problem: ProblemError | None = None
         self.cancelled = False
+        self.said = ""
         self.over = threading.Event()
         self._last: Prompt | None = None
         self._given: dict[Prompt, list[str]] = {}
@@ -104,6 +106,17 @@ class AskpassBridge:
         """Seconds that went by while a person was asked."""
         busy = self._busy_since
         return self.asking_s + (time.monotonic() - busy if busy is not None else 0.0)
+
+    def say(self, who: str, text: str) -> None:
+        """Shows the person what the server or ``ssh`` says."""
+        if said := server_words(who, text):
+            self.said = said
+            self._asker.show_message(said)
+
+    def remind(self) -> None:
+        """Shows once more what was said since the last question, because the login has not gone on since."""
+        if self.said:
+            self._asker.show_message(f"{self._hop.title} has not let you in yet. {self.said}")
 
     def close(self) -> None:
         """Answer nothing any more, and leave nothing in the folder."""
@@ -146,6 +159,7 @@ class AskpassBridge:
 
     def _answer(self, asked: _Question) -> str | None:
         if asked.hint == "none":  # only to be shown: "Confirm user presence for key"
+            self.say("ssh", asked.text)
             return ""
         prompt = prompt_of(asked.text, self._hop)
         before = self._given.get(prompt, [])
@@ -157,6 +171,7 @@ class AskpassBridge:
             return self._no_more(secret)
         try:
             again = msgspec.structs.replace(prompt, again="That was refused.") if before else prompt
+            self.said = ""
             answer = self._asker.ask(again)
         except ProblemError as error:
             self.problem = error

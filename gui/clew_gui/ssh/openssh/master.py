@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import closing, suppress
@@ -23,7 +24,7 @@ from clew_gui.ssh.host_keys import HostKeys
 from clew_gui.ssh.key_files import check_key
 from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge
 from clew_gui.ssh.openssh.messages import explain
-from clew_gui.ssh.prompts import AskOnce, PromptKind
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce, PromptKind
 from clew_shared.base import operating_system
 from clew_shared.base.private_files import make_private
 
@@ -59,6 +60,13 @@ _OPTIONS = (
     "ServerAliveInterval=15",
     "ServerAliveCountMax=8",
 )
+
+
+_OWN = re.compile(
+    r"Warning: (Permanently added|Identity file)|Permission denied, please try again|Load key |sign_and_send_pubkey:"
+    r"|no such identity|Connection (closed|reset|timed out)|kex_exchange_identification|(ssh|mux|Control\w*)[_: ]"
+)
+"""How messages of ``ssh`` itself begin after which the login goes on."""
 
 
 class Master:
@@ -134,12 +142,18 @@ class Master:
                 **operating_system.own_session(),  # no terminal: every question goes to the bridge
             )
         try:
-            started = time.monotonic()
+            started, limit, told, heard = time.monotonic(), timeout, 0, 0
             while process.poll() is None:  # with the login it goes on in another process
                 if bridge.over.is_set():
                     return False
-                if time.monotonic() - started - bridge.waited() > timeout:
-                    raise timed_out(self.hop.title, "the login", timeout)
+                if told < heard:  # the last messages of all come as the process ends, and are explained
+                    bridge.say(self.hop.title, _without_own(self.since(told, heard)))
+                told, heard = heard, self.heard
+                if time.monotonic() - started - bridge.waited() > limit:
+                    if limit == ANSWER_WITHIN_S or not (bridge.said or bridge.asked):
+                        raise timed_out(self.hop.title, "the login", limit)
+                    limit = ANSWER_WITHIN_S  # an approval may be given elsewhere, on a phone or a page
+                    bridge.remind()
                 time.sleep(_POLL_S)
         finally:
             if process.poll() is None:
@@ -223,12 +237,14 @@ class Master:
         except OSError:
             return 0
 
-    def since(self, heard: int) -> list[str]:
-        """Returns the messages after the first ``heard`` bytes; only the end of them if they are very long."""
+    def since(self, heard: int, until: int | None = None) -> list[str]:
+        """Returns the messages after the first ``heard`` bytes and before ``until``; only the end of them if they are
+        very long."""
         try:
             with self.log.open("rb") as file:
-                file.seek(max(heard, file.seek(0, os.SEEK_END) - _LAST_BYTES))
-                return file.read().decode(errors="replace").splitlines()
+                end = min(file.seek(0, os.SEEK_END), until or sys.maxsize)
+                file.seek(max(heard, end - _LAST_BYTES))
+                return file.read(end - file.tell()).decode(errors="replace").splitlines()
         except OSError:
             return []
 
@@ -282,6 +298,11 @@ def private_folder(runtime: Path) -> Path:
     """A new folder for a master, whose path is short enough for a socket."""
     parent = make_private(runtime) if len(str(runtime)) < _SOCKET_PATH_LIMIT else None
     return Path(tempfile.mkdtemp(prefix="s-", dir=parent))  # made with mode 0700
+
+
+def _without_own(messages: list[str]) -> str:
+    """Returns what the server said of these messages."""
+    return "\n".join(one for one in messages if not _OWN.match(one))
 
 
 def _for_owner(path: str, flags: int) -> int:

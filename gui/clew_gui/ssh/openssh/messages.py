@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from clew_gui.ssh.connection import Hop, lost
-from clew_gui.ssh.errors import busy, no_such_name, not_reached, refused_answers, refused_keys
+from clew_gui.ssh.errors import busy, no_such_name, not_approved, not_reached, refused_answers, refused_keys
 from clew_gui.ssh.host_keys import HostKey, changed_text, not_accepted_text, revoked_text
 from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge
 from clew_gui.ssh.prompts import Prompt, PromptKind, cancelled
@@ -38,7 +38,8 @@ def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey
         return cancelled(hop.title)
     if bridge.over.is_set():
         return _refused(hop, words, bridge.asked, kept_back)
-    return explain_words(hop, words, bridge.asked, known, kept_back)
+    found = explain_words(hop, words, bridge.asked, known, kept_back)
+    return not_approved(hop.title, bridge.said) if bridge.said and found.problems[0].code == "ssh.lost" else found
 
 
 def explain_words(

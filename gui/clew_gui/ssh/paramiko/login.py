@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from threading import Timer
 
 import paramiko
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost, timed_out
-from clew_gui.ssh.errors import refused_answers, refused_keys
+from clew_gui.ssh.errors import not_approved, refused_answers, refused_keys
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.key_offers import Credential, SshKeyAgent, credentials
 from clew_gui.ssh.paramiko.transport import SshTransport
@@ -32,12 +33,15 @@ from clew_gui.ssh.prompts import (
     cancelled,
     kind_of,
     plain,
+    server_words,
 )
 from clew_shared.base.problem import ProblemError
 
 _ROUNDS = 3
 """How often a person is asked before the login counts as refused, as ``ssh`` does; servers end it soon after."""
 _REPLY_S = 30.0
+"""The seconds in which a server answers if no person has to do anything. Else it has as long as a person for an answer:
+an approval may be given elsewhere, on a phone or a page."""
 _TIMEOUT = "Authentication timeout."  # paramiko has no type for it
 _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
 
@@ -65,6 +69,11 @@ class Login:
         self._kept_back: list[Credential] = []
         self._allowed: list[str] = []
         self._unasked: ProblemError | None = None
+        self._said = ""
+        """What the server has said since the last question, for a person."""
+        self._asking = False
+        self._is_late = False
+        """Whether the server has not answered within the time that it needs without a person."""
 
     @property
     def asked_codes(self) -> bool:
@@ -76,7 +85,8 @@ class Login:
 
         With an ``Unattended`` asker it raises ``PersonNeeded`` before the server asks: some send a code as they ask.
         """
-        link.auth_timeout = _REPLY_S
+        link.auth_timeout = ANSWER_WITHIN_S
+        link.greeted = partial(self._hear, self._asker.show_greeting)
         with closing(SshKeyAgent()) as agent:
             keys, self._kept_back = credentials(self._hop, self._files, agent.get_keys(), self._asker)
             return self._steps(link, iter(keys))
@@ -142,6 +152,9 @@ class Login:
 
     def _attempt(self, link: SshTransport, words: str, attempt: Callable[[], list[str]]) -> list[str] | None:
         """Returns what is wanted next after a success; None after a refusal."""
+        self._is_late, reminder = False, Timer(_REPLY_S, self._late, (link,))
+        reminder.daemon = True
+        reminder.start()
         try:
             return attempt()
         except paramiko.BadAuthenticationType as error:
@@ -150,15 +163,35 @@ class Login:
                 self._failed.append(words)
             return None
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if str(error) == _TIMEOUT:
+            if self._is_late and (str(error) == _TIMEOUT or not link.is_active()):
                 link.close()
-                raise timed_out(self._hop.title, "the login", link.auth_timeout) from error
+                if self._said:
+                    raise not_approved(self._hop.title, self._said) from error
+                if str(error) == _TIMEOUT or not self._asked:
+                    seconds = ANSWER_WITHIN_S if self._asked else _REPLY_S
+                    raise timed_out(self._hop.title, "the login", seconds) from error
             if "agree on a pubkey algorithm" in str(error):
                 raise Incompatible("the server takes keys in an old form only") from error
             self._failed.append(words)
             if not link.is_active():
                 raise DoorClosed(link.goodbye) from error
             return None
+        finally:
+            reminder.cancel()
+
+    def _late(self, link: SshTransport) -> None:
+        """The server has not answered. Where no person has anything to do, it is given up; else a person may not have
+        seen what the server said before, at a greeting that is always the same."""
+        self._is_late = True
+        if not (self._asking or self._asked or self._said):
+            link.close()
+        elif self._said:
+            self._asker.show_message(f"{self._hop.title} has not let you in yet. {self._said}")
+
+    def _hear(self, show: Callable[[str], None], text: str) -> None:
+        if said := server_words(self._hop.title, text):
+            self._said = said
+            show(said)
 
     # --- What a person types -----------------------------------------------------------------------------------------
 
@@ -173,12 +206,13 @@ class Login:
         questions: queue.SimpleQueue[tuple[str, _Fields] | None] = queue.SimpleQueue()
         answers: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
         outcome: list[list[str] | BaseException] = []
-        link.auth_timeout = ANSWER_WITHIN_S
 
         def handler(title: str, instructions: str, fields: _Fields) -> list[str]:
+            text = f"{title}\n{instructions}".strip()
             if not fields:
+                self._hear(self._asker.show_message, text)
                 return []
-            questions.put((f"{title}\n{instructions}".strip(), fields))
+            questions.put((text, fields))
             given = answers.get()
             if given is None:
                 raise paramiko.SSHException("no answer")
@@ -230,12 +264,14 @@ class Login:
 
     def _answer(self, prompts: Sequence[Prompt]) -> list[str]:
         given: list[str] = []
+        self._asking, self._said = True, ""
         for prompt in prompts:
             answer = self._asker.ask(prompt)
             if answer is None:
                 raise cancelled(self._hop.title)
             given.append(answer)
         self._asked += prompts
+        self._asking = False
         if given and given in self._wrong:  # the same once more: a script, or a person who is sure; accounts get locked
             raise refused_answers(self._hop.title, {prompt.kind for prompt in prompts})
         self._answers = given

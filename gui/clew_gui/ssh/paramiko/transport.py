@@ -21,6 +21,7 @@ _MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
 MSGS_OF_CHANNELS = range(93, 101)
 """Messages about a channel that is open."""
 _MSG_CHANNEL_CLOSE = 97
+_MSG_USERAUTH_BANNER = 53
 _MSG_AUTHENTICATION = 50
 """The first number of a message that may not be sent while keys are exchanged (RFC 4253, section 7.1)."""
 _NUMBER = struct.Struct(">I")
@@ -46,6 +47,9 @@ class SshTransport(paramiko.Transport):
         self.name = f"ssh {name}"
         self.goodbye = ""
         """The server's own text when it hung up."""
+        self.greeted: Callable[[str], None] = _log.debug
+        """Gets what the server says during the login (SSH_MSG_USERAUTH_BANNER), in the thread that reads."""
+        self._anything()._handler_table[_MSG_USERAUTH_BANNER] = self._parse_greeting
         self.refusal = ""
         """The server's words for the last channel that it did not open."""
         self._ping_lock = threading.Lock()
@@ -122,6 +126,9 @@ class SshTransport(paramiko.Transport):
     _parse_request_success = _answered
     _parse_request_failure = _answered
 
+    def _parse_greeting(self, m: Message) -> None:
+        self.greeted(m.get_string().decode(errors="replace"))
+
     def _parse_disconnect(self, m: Message) -> None:
         m.get_int()
         self.goodbye = m.get_text()
@@ -152,7 +159,7 @@ class SshTransport(paramiko.Transport):
         self._send_user_message(close)
 
     def _send_user_message(self, data: Message) -> None:
-        """Waits while keys are exchanged, but in the thread that reads."""
+        """Waits while keys are exchanged, except in the thread that reads."""
         inner: Any = super()
         (self._send_message if threading.current_thread() is self else inner._send_user_message)(data)
 

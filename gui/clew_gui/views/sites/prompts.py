@@ -37,7 +37,8 @@ class WindowPrompter(QObject):
     """
 
     announced = Signal(str)
-    """A message that needs no answer."""
+    """A message that needs no answer, unless it is shown here."""
+    _said = Signal(str)
     _news = Signal()
 
     def __init__(
@@ -56,6 +57,7 @@ class WindowPrompter(QObject):
         self._current: _Question | None = None
         self.dialog: Dialog | None = None
         """The one that is open."""
+        self._said.connect(self._show_message, Qt.ConnectionType.QueuedConnection)
         self._news.connect(self._look_again, Qt.ConnectionType.QueuedConnection)
 
     # --- In any thread ------------------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class WindowPrompter(QObject):
         """See ``MessagePrompter``."""
         with self._lock:
             if not self._closed:
-                self.announced.emit(text)
+                self._said.emit(text)
 
     # --- In the window's thread ---------------------------------------------------------------------------------------
 
@@ -101,6 +103,21 @@ class WindowPrompter(QObject):
             question = self._next()
             if question is not None:
                 self._show(question)
+
+    def _show_message(self, text: str) -> None:
+        """A server's text that nobody could read in the window gets a dialog: it is long, or another dialog is open."""
+        lines, front = text.count("\n"), QApplication.activeModalWidget()
+        if not lines or (front is None and lines < _MOST_LINES):
+            self.announced.emit(text)
+            return
+        head, _, words = text.partition("\n")
+        dialog = FittedDialog(front or self._window, head.removesuffix(":"))
+        dialog.setMinimumWidth(_WIDE)
+        dialog.add(own_words(words, "The server's own text"))
+        close = Button(self._appearance, "Close", "primarySmall")
+        close.clicked.connect(dialog.reject)
+        dialog.finish(None, close)
+        dialog.open()
 
     def _next(self) -> _Question | None:
         with self._lock:

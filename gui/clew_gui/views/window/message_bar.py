@@ -241,7 +241,9 @@ class MessageBar(QWidget):
     def copy(self) -> None:
         """The message as text, with its code, to the clipboard."""
         here = self._here()
-        if here:
+        if self._noted:
+            QGuiApplication.clipboard().setText(self.line.text.text())
+        elif here:
             now = here[-1].problem
             parts = [now.text, now.hint, f"({now.where})" if now.where else "", now.why()]
             QGuiApplication.clipboard().setText("\n".join(part for part in parts if part))
@@ -259,16 +261,18 @@ class MessageBar(QWidget):
     def show_note(
         self, text: str, hint: str = "", undo: Callable[[], None] | None = None, lapse: Callable[[], None] | None = None
     ) -> None:
-        """A sentence that goes away by itself. ``lapse`` is called when it does without an ``undo``."""
+        """A sentence that goes away by itself; a text of several lines, such as a server's, stays until it is
+        dismissed. ``lapse`` is called when it goes without an ``undo``."""
         self.lapse()
         self._undo, self._lapse, self._noted = undo, lapse, True
         self._dress("note", "info", "accent", text, hint)
         self.line.undo.setVisible(undo is not None)
         self.line.show_buttons(())
-        self.line.copy.hide()
+        self.line.copy.setVisible("\n" in text)
         self.show()
         self._put()
-        self._timer.start(NOTE_MS)
+        if "\n" not in text:
+            self._timer.start(NOTE_MS)
 
     def undo(self) -> None:
         """Take back what the note is about."""
