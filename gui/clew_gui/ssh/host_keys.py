@@ -1,8 +1,8 @@
 """Reads OpenSSH's known_hosts files, which say what server keys are known.
 
-paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over, and so
-is ``@cert-authority``: a host known through an authority alone is asked about. ``read_known`` and ``check_host_key``
-are pure. Accepted keys are added to Clew's own file; no other file is ever written.
+paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over. Only the
+system's ``ssh`` can check what a ``@cert-authority`` signed. ``read_known`` and ``check_host_key`` are pure. Accepted
+keys are added to Clew's own file; no other file is ever written.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.prompts import Prompt, Prompter, PromptKind, cancelled
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
 
 SSH_PORT = 22
+BY_AUTHORITY = "the server is known through a certificate authority"
 
 
 class HostKey(msgspec.Struct, frozen=True):
@@ -132,27 +134,42 @@ class HostKeys:
         self._own = files.known_hosts
         self._paths = [files.known_hosts, *map(Path, hop.known_hosts), *files.also_known]
         self._name = lookup_name(hop.host_key_alias) if hop.host_key_alias else lookup_name(hop.host, hop.port)
+        self._bare = lookup_name(hop.host_key_alias or hop.host)
+        """The name without the port: as in OpenSSH, a key that is known by it is known at each port."""
 
     def known_types(self) -> list[str]:
         """The types of the keys that are known: the server is asked for one of these."""
-        return list(dict.fromkeys(line.key.type for line in keys_of(self._lines(), self._name)))
+        return list(dict.fromkeys(line.key.type for line in self.known_lines()))
 
     def known_lines(self) -> list[KnownLine]:
         """Returns the known lines of this host."""
-        return keys_of(self._lines(), self._name)
+        lines = self._lines()
+        return keys_of(lines, self._name) or keys_of(lines, self._bare)
+
+    def has_authority(self) -> bool:
+        """Whether a certificate authority for this host is known."""
+        authorities = [line.patterns for line in self._lines() if line.marker == "@cert-authority"]
+        return any(matches(patterns, name) for patterns in authorities for name in (self._name, self._bare))
 
     def check(self, key: HostKey, prompter: Prompter, put: Callable[[Prompt], str | None] | None = None) -> None:
         """Return when the key is known, or the person says that it is right; it is known from then on.
 
-        Raises ``ProblemError`` when it changed, was revoked or was not accepted. Nothing may be sent before.
+        Raises ``ProblemError`` when it changed, was revoked or was not accepted; ``Incompatible`` when it changed and
+        a certificate authority may have signed the new one. Nothing may be sent before.
         """
-        verdict = check_host_key(self._lines(), self._name, key)
+        lines = self._lines()
+        verdict = check_host_key(lines, self._name, key)
+        bare = check_host_key(lines, self._bare, key)
+        if verdict is HostKeyVerdict.UNKNOWN and bare is not HostKeyVerdict.CHANGED:
+            verdict = bare
         if verdict is HostKeyVerdict.REVOKED:
             raise revoked_text(self._hop, key.fingerprint)
+        if verdict is HostKeyVerdict.CHANGED and self.has_authority():
+            raise Incompatible(BY_AUTHORITY)
         if verdict is HostKeyVerdict.CHANGED:
             raise changed(self._hop, [line.key for line in self.known_lines()], key, self.known_lines()[0].place)
         if verdict is HostKeyVerdict.UNKNOWN:
-            answer = (put or prompter.ask)(question(self._hop, key.type, key.fingerprint))
+            answer = (put or prompter.ask)(question(self._hop, key.type, key.fingerprint, self.has_authority()))
             if answer is None:
                 raise cancelled(self._hop.title)
             if answer.strip().lower() != "yes" and answer.strip() != key.fingerprint:
@@ -179,8 +196,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def question(hop: Hop, key_type: str, fingerprint: str) -> Prompt:
-    """Whether a server that was never seen is the right one."""
+def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = False) -> Prompt:
+    """Whether a server that was never seen is the right one. ``by_authority``: it may have a certificate."""
     at = f"{hop.host}, port {hop.port}" if hop.port != SSH_PORT else hop.host
     details = [
         f"The server at {at} has not been seen from here before.",
@@ -194,6 +211,8 @@ def question(hop: Hop, key_type: str, fingerprint: str) -> Prompt:
             if published
             else ["It is NOT among those in the site's settings:", *hop.fingerprints]
         )
+    if by_authority:
+        details.append(f"For the system's ssh {BY_AUTHORITY}; this login has to compare its own key once.")
     text = "Compare it with the one that the site publishes. Is it the same?"
     return Prompt(kind=PromptKind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))
 

@@ -296,7 +296,7 @@ def no_one_to_ask(prompt: Prompt) -> ProblemError:
     text = f"{prompt.title} asks for {ASKED_FOR[prompt.kind]}, and there is neither a terminal nor a window to ask on."
     hint = "Run it in a terminal, let SSH_ASKPASS name a program that asks, or use a key that ssh-agent holds."
     if prompt.kind is PromptKind.CONFIRM:
-        hint = "Log in there once from a terminal and compare the fingerprint with the one on the site's page."
+        hint = "Run clew once in a terminal, and compare the fingerprint there with the one on the site's page."
     return problem("ssh.noprompt", text, hint, prompt.title)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.prompts import NobodyToAsk, PromptKind
+from clew_gui.ssh.dialler import dial as dial_as_wanted
+from clew_gui.ssh.host_keys import BY_AUTHORITY
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person
 from tests.integration.ssh.servers import School, SshServer
@@ -90,9 +94,75 @@ def test_lines_that_nobody_can_read_do_no_harm(dial: Dial, server: SshServer, fi
     dial(hop_to(server, "user"), Person({}))
 
 
-def test_a_hashed_name_is_known(dial: Dial, server: SshServer, files: SshFiles) -> None:
-    import subprocess
+def certified(school: School, tmp_path: Path, *extra: str) -> tuple[str, str]:
+    """The option of a server with a certificate for its usual key, and the authority's key as a line has it."""
+    authority, public = tmp_path / "ca", tmp_path / "host.pub"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
+    public.write_text(Path(f"{school.key('host_ed25519')}.pub").read_text())
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-h", "-I", "host", "-n", "127.0.0.1", *extra, str(public)]
+    subprocess.run(sign, check=True)
+    return f"HostCertificate {tmp_path / 'host-cert.pub'}", " ".join(
+        authority.with_suffix(".pub").read_text().split()[:2]
+    )
 
+
+@pytest.mark.parametrize("names", ["127.0.0.1", "*", "[127.0.0.1]:*"])
+@pytest.mark.parametrize("before", ["", "host_other"])
+def test_a_server_with_an_authority_is_known_as_ssh_knows_it(
+    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path, names: str, before: str
+) -> None:
+    """Also after its own key has changed."""
+    option, authority = certified(school, tmp_path)
+    server = start(option)
+    known = server.known_line(before) if before else ""
+    files.known_hosts.write_text(f"{known}@cert-authority {names} {authority}\n")
+    person = Person({})
+    connection = dial_as_wanted([hop_to(server, "user")], AskOnce(person), files)
+    assert connection.run("id -un").stdout == b"student\n"
+    assert BY_AUTHORITY in connection.route
+    connection.close()
+
+
+def test_a_certificate_that_is_not_valid_vouches_for_nothing(
+    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path
+) -> None:
+    option, authority = certified(school, tmp_path, "-V", "20200101:20200102")
+    server = start(option)
+    files.known_hosts.write_text(f"@cert-authority * {authority}\n")
+    person = Person({PromptKind.CONFIRM: "no"})
+    with refused("ssh.hostkey.refused"):
+        dial_as_wanted([hop_to(server, "user")], AskOnce(person), files)
+    assert server.fingerprint() in person.asked[0].details
+
+
+def test_where_only_its_own_key_can_be_compared_it_is_said_and_done_once(
+    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path
+) -> None:
+    """No ssh is installed here."""
+    option, authority = certified(school, tmp_path)
+    server, alone = start(option), msgspec.structs.replace(files, ssh="/no/such/ssh")
+    files.known_hosts.write_text(f"@cert-authority * {authority}\n")
+    person = Person({PromptKind.CONFIRM: "yes"})
+    for _ in range(2):
+        dial_as_wanted([hop_to(server, "user")], AskOnce(person), alone).close()
+    (asked,) = person.asked
+    assert any(BY_AUTHORITY in line for line in asked.details)
+
+
+def test_a_key_that_is_known_without_a_port_is_known_at_each(dial: Dial, server: SshServer, files: SshFiles) -> None:
+    """As in OpenSSH; another key without a port says nothing about a server at another one."""
+    own, other = (
+        server.known_line(key).replace(f"[127.0.0.1]:{server.port}", "127.0.0.1") for key in ("", "host_other")
+    )
+    files.known_hosts.write_text(own)
+    dial(hop_to(server, "user"), Person({}))
+    files.known_hosts.write_text(other)
+    person = Person({PromptKind.CONFIRM: "yes"})
+    dial(hop_to(server, "user"), person)
+    assert person.kinds == [PromptKind.CONFIRM]
+
+
+def test_a_hashed_name_is_known(dial: Dial, server: SshServer, files: SshFiles) -> None:
     trust(files, server)
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(files.known_hosts)], check=True, capture_output=True)
     assert "127.0.0.1" not in files.known_hosts.read_text()
