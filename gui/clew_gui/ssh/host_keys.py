@@ -165,7 +165,7 @@ class HostKeys:
         if verdict is HostKeyVerdict.REVOKED:
             raise revoked_text(self._hop, key.fingerprint)
         if verdict is HostKeyVerdict.CHANGED and self.has_authority():
-            raise Incompatible(BY_AUTHORITY)
+            raise Incompatible("its key has changed, and only the system's ssh can check its certificate")
         if verdict is HostKeyVerdict.CHANGED:
             raise changed(self._hop, [line.key for line in self.known_lines()], key, self.known_lines()[0].place)
         if verdict is HostKeyVerdict.UNKNOWN:
@@ -212,7 +212,8 @@ def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = Fal
             else ["It is NOT among those in the site's settings:", *hop.fingerprints]
         )
     if by_authority:
-        details.append(f"For the system's ssh {BY_AUTHORITY}; this login has to compare its own key once.")
+        only = "which only the system's ssh can check. Here its own key has to be compared once."
+        details.append(f"{BY_AUTHORITY.capitalize()}, {only}")
     text = "Compare it with the one that the site publishes. Is it the same?"
     return Prompt(kind=PromptKind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))
 

@@ -246,6 +246,14 @@ def test_an_approval_that_does_not_come_ends_the_login_with_the_servers_words(
     assert caught.value.problems[0].code == "ssh.auth"
 
 
+@pytest.mark.parametrize("way", ["system"], scope="module")
+def test_a_connection_that_ends_early_is_tried_again_whatever_the_server_says(dial: Dial, serve: Serve) -> None:
+    hop, rules = serve(_BANNER)
+    rules.approval.put(False)
+    with refused("ssh.lost"):
+        dial(hop, Person())
+
+
 @pytest.mark.parametrize("way", ["paramiko"], scope="module")
 def test_a_server_that_says_nothing_and_asks_nothing_is_given_up(dial: Dial, serve: Serve, clock: Clock) -> None:
     hop, rules = serve()

@@ -63,7 +63,8 @@ class AskpassBridge:
 
     ``problem`` is what kept it from asking; ``cancelled``: the person did not want to answer. ``over`` is set when it
     must ask no more: what it has no answer for it sends as an empty one, which counts as a wrong password. ``said`` is
-    what was said to the person since the last question.
+    what was said to the person since the last question, ``is_late`` whether the login had to wait for longer than a
+    server that waits for nobody.
 
     Everything lies in ``folder``, which must belong to the user alone.
     """
@@ -72,6 +73,7 @@ class AskpassBridge:
         self.problem: ProblemError | None = None
         self.cancelled = False
         self.said = ""
+        self.is_late = False
         self.over = threading.Event()
         self._last: Prompt | None = None
         self._given: dict[Prompt, list[str]] = {}
@@ -115,6 +117,7 @@ class AskpassBridge:
 
     def remind(self) -> None:
         """Shows once more what was said since the last question, because the login has not gone on since."""
+        self.is_late = True
         if self.said:
             self._asker.show_message(f"{self._hop.title} has not let you in yet. {self.said}")
 

@@ -38,8 +38,9 @@ def explain(hop: Hop, words: str, bridge: AskpassBridge, known: Sequence[HostKey
         return cancelled(hop.title)
     if bridge.over.is_set():
         return _refused(hop, words, bridge.asked, kept_back)
-    found = explain_words(hop, words, bridge.asked, known, kept_back)
-    return not_approved(hop.title, bridge.said) if bridge.said and found.problems[0].code == "ssh.lost" else found
+    if bridge.said and bridge.is_late:
+        return not_approved(hop.title, bridge.said)
+    return explain_words(hop, words, bridge.asked, known, kept_back)
 
 
 def explain_words(
