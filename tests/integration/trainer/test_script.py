@@ -141,6 +141,15 @@ def test_what_a_child_process_logs_is_recorded_or_it_is_said_that_it_is_not(way:
     assert bool(said) == (not kept)
 
 
+@pytest.mark.unix("fork")
+def test_a_process_and_its_copy_log_at_the_same_time_without_waiting_for_each_other(tmp_path: Path) -> None:
+    work = "def work():\n    for s in range(30_000):\n        if clew_log.log(s, loss=s): break\n"
+    start = "clew_log.start()\np = mp.get_context('fork').Process(target=work)\np.start()\nwork()\np.join()\n"
+    done, folder = run_body(tmp_path, f"import multiprocessing as mp, clew_log\n{work}{start}")
+    assert done.returncode == 0
+    assert len(read_run(folder).column("loss").steps) == 30_000, "of the first one that logs"
+
+
 @pytest.mark.unix("paths of any length, FIFOs")
 def test_whatever_a_script_leaves_its_run_ends_and_what_is_not_recorded_is_named(tmp_path: Path) -> None:
     nest = "for _ in range(17):\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)\nopen('weights', 'w').write('x')\n"
