@@ -36,7 +36,7 @@ class LocalStream:
 
     def send(self, data: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # nobody reads it any more
+        with suppress(BrokenPipeError, ValueError):  # nobody reads it any more
             self._process.stdin.write(data)
             self._process.stdin.flush()
 

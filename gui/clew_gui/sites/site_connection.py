@@ -189,11 +189,17 @@ class SiteConnection:
         out, form = b"", re.compile(re.escape(mark) + rb" ([0-9]+)\n")
         end: re.Match[bytes] | None = None
         with _Watchdog(stream, still) as watchdog:
-            try:
-                for start in range(0, len(stdin), _BYTES):
-                    stream.send(stdin[start : start + _BYTES])
-                    watchdog.heard()
+
+            def send() -> None:
+                with suppress(ProblemError):  # the reader meets it, too
+                    for start in range(0, len(stdin), _BYTES):
+                        stream.send(stdin[start : start + _BYTES])
+                        watchdog.heard()
                 stream.end()
+
+            # What is not read yet may wait longer than the command moves.
+            threading.Thread(target=send, name="site input", daemon=True).start()
+            try:
                 while (end := form.search(out)) is None and (data := stream.recv(_BYTES)):
                     out += data
                     watchdog.heard()

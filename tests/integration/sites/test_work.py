@@ -18,10 +18,10 @@ from tests.integration.local_line import local_line
 
 pytestmark = pytest.mark.unix("a shell of a site")
 
-STILL_S = 1.0
-BUSY = "for _ in $(seq 60); do sleep 0.05; done"
-"""Three seconds in which little programs begin and end, and nothing is printed."""
-COMPUTES = "for i in $(seq 600000); do :; done"
+STILL_S = 2.0
+BUSY = "for _ in $(seq 80); do sleep 0.05; done"
+"""Four seconds in which little programs begin and end, and nothing is printed."""
+COMPUTES = "for i in $(seq 1000000); do :; done"
 
 
 @pytest.fixture
@@ -57,6 +57,13 @@ def test_input_that_nobody_takes_is_late(line: SiteConnection, monkeypatch: pyte
             self._closed.wait()
             raise lost("here")
 
+        def recv(self, limit: int) -> bytes:
+            self.send(b"")
+            return b""
+
+        def end(self) -> None:
+            return
+
         def close(self) -> None:
             self._closed.set()
 
@@ -74,6 +81,8 @@ def test_who_is_told_that_it_moves_may_give_it_up(line: SiteConnection) -> None:
 
 def test_its_input_arrives_whole_and_a_command_that_is_not_there_says_so(line: SiteConnection) -> None:
     assert line.work(("wc", "-c"), stdin=bytes(1_000_000)).out.strip() == "1000000"
+    late = ("sh", "-c", f"{BUSY}; wc -c")
+    assert line.work(late, stdin=bytes(3_000_000), still=STILL_S).out.strip() == "3000000", "more than pipes keep"
     done = line.work(("no-such-program",))
     assert (done.code, "not found" in done.out) == (127, True)
     assert line.work(("true",), stdin=bytes(1_000_000)) == Output(0, ""), "it reads none of it"
