@@ -40,8 +40,8 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ``facts`` are those that the journals give, or where these cannot be read, those that were handed in. ``report`` is
     the report made again from the journals, ``origins`` what tells each run from all others. ``page_checked``: whether
-    the page that was handed in is the one that the journals give. ``unrepeated`` are goals (exercise and id) that were
-    reached by values which were handed in, but not repeated, although that was asked for.
+    the page that was handed in is the one that the journals give. ``unconfirmed`` are goals (exercise and id) that were
+    reached by values which were handed in, but did not come out here, although runs were repeated.
     """
 
     problems: tuple[Problem, ...]
@@ -50,7 +50,7 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
     report: LabReport | None = None
     origins: dict[str, Origin] = {}
     page_checked: bool = False
-    unrepeated: frozenset[tuple[str, str]] = frozenset()
+    unconfirmed: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def ok(self) -> bool:

@@ -14,7 +14,7 @@ from clew_shared.base.harmless import csv_text, for_html
 
 class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     """One hand-in. ``by_goal`` has the mark of each goal (``mark_of``) and the sentence with the value; ``shared`` says
-    which runs another student handed in as well."""
+    which runs another student handed in as well, ``processes`` which were recorded by the same process as another's."""
 
     file: str
     student: str
@@ -25,12 +25,13 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     shared: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
     page_checked: bool = True
 
     @property
     def ok(self) -> bool:
         """Whether nothing was altered, and nothing is another student's as well."""
-        return not self.problems and not self.shared
+        return not self.problems and not self.shared and not self.processes
 
     @property
     def checked(self) -> str:
@@ -39,6 +40,8 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
             return "ALTERED"
         if self.shared:
             return "HANDED IN TWICE"
+        if self.processes:
+            return "SAME PROCESS"
         return "as recorded" if self.page_checked else "as recorded, page not checked"
 
 
@@ -82,8 +85,8 @@ def _alike(checked: Sequence[tuple[str, HandinVerdict]]) -> dict[str, _Alike]:
         student = verdict.facts.student if verdict.facts is not None else ""
         for run in (_Run(file, student, *one) for one in verdict.origins.items()):
             marks = [mark for marks in run.origin for mark in marks]
-            others = {other.id: other for mark in marks for other in holders.get(mark, ()) if run.is_other(other)}
-            for other in others.values():
+            others = [other for mark in marks for other in holders.get(mark, ()) if run.is_other(other)]
+            for other in {(other.file, other.id): other for other in others}.values():
                 for one, two in ((run, other), (other, run)):
                     where = f"run {two.id[:8]} of {two.student or 'nobody'} in {two.file}"
                     if run.origin.copies(other.origin):
@@ -120,26 +123,27 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], alike: 
         file=name,
         student=facts.student,
         exercises=", ".join(one.title for one in facts.exercises),
-        goals=_goals_words(facts, verdict.unrepeated),
+        goals=_goals_words(facts, verdict.unconfirmed),
         by_goal={
-            f"{goal.exercise}: {goal.text}": (mark_of(goal, verdict.unrepeated), goal.sentence) for goal in facts.goals
+            f"{goal.exercise}: {goal.text}": (mark_of(goal, verdict.unconfirmed), goal.sentence) for goal in facts.goals
         },
         answers=_answers(facts),
         problems=(*map(str, verdict.problems), *alike.copies),
         notes=verdict.notes,
-        shared=(*shared, *alike.processes),
+        shared=tuple(shared),
+        processes=tuple(alike.processes),
         page_checked=verdict.page_checked,
     )
 
 
-def mark_of(goal: GoalFact, unrepeated: Container[tuple[str, str]]) -> str:
-    """``x`` for a goal that was reached, ``?`` for one that only values reach which were not repeated, else a blank."""
-    return " " if not goal.reached else "?" if (goal.exercise, goal.id) in unrepeated else "x"
+def mark_of(goal: GoalFact, unconfirmed: Container[tuple[str, str]]) -> str:
+    """``x`` for a goal that was reached, ``?`` for one that no value reaches which came out here, else a blank."""
+    return " " if not goal.reached else "?" if (goal.exercise, goal.id) in unconfirmed else "x"
 
 
-def _goals_words(facts: ReportFacts, unrepeated: Container[tuple[str, str]]) -> str:
-    marks = [mark_of(goal, unrepeated) for goal in facts.goals]
-    more = f", {marks.count('?')} not repeated" if "?" in marks else ""
+def _goals_words(facts: ReportFacts, unconfirmed: Container[tuple[str, str]]) -> str:
+    marks = [mark_of(goal, unconfirmed) for goal in facts.goals]
+    more = f", {marks.count('?')} not confirmed" if "?" in marks else ""
     return f"{marks.count('x')} of {len(marks)}{more}"
 
 
@@ -153,7 +157,7 @@ def _goals(rows: Sequence[ClassRow]) -> list[str]:
 
 
 def table_csv(rows: Sequence[ClassRow]) -> str:
-    """A line for each hand-in; a column for each goal with 1, 0, ? (not repeated) or nothing."""
+    """A line for each hand-in; a column for each goal with 1, 0, ? (not confirmed) or nothing."""
     goals = _goals(rows)
     heads = ["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"]
     return csv_text([heads, *(_csv_row(row, goals) for row in rows)])
@@ -162,7 +166,7 @@ def table_csv(rows: Sequence[ClassRow]) -> str:
 def _csv_row(row: ClassRow, goals: Sequence[str]) -> list[object]:
     words = {"x": "1", " ": "0", "?": "?"}
     marks = [words[row.by_goal[goal][0]] if goal in row.by_goal else "" for goal in goals]
-    said = (" ".join((*row.problems, *row.shared)), " ".join(row.notes))
+    said = (" ".join((*row.problems, *row.shared, *row.processes)), " ".join(row.notes))
     return [row.student, row.file, int(not row.problems), row.goals, row.answers, *marks, *said]
 
 
@@ -189,7 +193,7 @@ def table_html(rows: Sequence[ClassRow]) -> str:
 
 
 def _html_row(row: ClassRow, goals: Sequence[str]) -> str:
-    words = [f'<div class="bad">{for_html(text)}</div>' for text in (*row.problems, *row.shared)]
+    words = [f'<div class="bad">{for_html(text)}</div>' for text in (*row.problems, *row.shared, *row.processes)]
     words += [f'<div class="faint">{for_html(text)}</div>' for text in row.notes]
     checked = (
         f'<b class="{"ok" if row.ok else "bad"}">{"✓" if row.ok else "✗"} {row.checked.lower()}</b>{"".join(words)}'

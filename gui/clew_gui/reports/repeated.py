@@ -175,17 +175,27 @@ class Repetition(NamedTuple):
     whole: bool
 
 
+def first_steps(again: RunSource, steps: int) -> RunSource:
+    """A repeated run without what it did after its first ``steps`` steps: it may stop later than it was asked to."""
+    history = again.history
+    if history.begun is not None and history.fold.step > steps:
+        attempt = history.fold.attempt + 1  # one that begins there takes the place of all later steps
+        begun = msgspec.structs.replace(history.begun, attempt=attempt, resumes=attempt - 1, start_step=steps)
+        history.feed(attempt, begun)
+    return again
+
+
 def judge_repeated(
     facts: ReportFacts, cards: Mapping[str, ExerciseCard], repeated: Mapping[str, Repetition]
 ) -> tuple[ReportFacts, frozenset[tuple[str, str]]]:
     """The facts with goals that are judged on the values that came out here, by run; and those goals (exercise and
-    id) that only values reach which were handed in, but not repeated."""
+    id) that only values reach which were handed in, but did not come out here."""
     answers = {one.id: {answer.question: answer.text for answer in one.answers} for one in facts.exercises}
     here = list(repeated.values())
     goals = [_judge(goal, cards[goal.exercise], here, answers.get(goal.exercise, {})) for goal in facts.goals]
-    unrepeated = {(goal.exercise, goal.id) for goal, found in zip(facts.goals, goals, strict=True) if found is None}
+    unconfirmed = {(goal.exercise, goal.id) for goal, found in zip(facts.goals, goals, strict=True) if found is None}
     kept = tuple(found or goal for goal, found in zip(facts.goals, goals, strict=True))
-    return msgspec.structs.replace(facts, goals=kept), frozenset(unrepeated)
+    return msgspec.structs.replace(facts, goals=kept), frozenset(unconfirmed)
 
 
 def _judge(

@@ -14,7 +14,8 @@ import pytest
 
 from clew_gui.reports.class_table import class_rows
 from clew_gui.reports.facts import read_source
-from clew_gui.reports.repeated import Repetition, compare_repeat, judge_repeated
+from clew_gui.reports.repeated import Repetition, compare_repeat, first_steps, judge_repeated
+from clew_shared.goals import check_goal
 from clew_shared.journal.events import (
     Attempt,
     Evaluation,
@@ -203,20 +204,40 @@ def test_pictures_of_the_same_version_are_compared_bit_by_bit(tmp_path: Path) ->
     assert differing(folders[2], folders[0], exact=False) == "", "another processor rounds otherwise"
 
 
+def test_a_copy_of_a_run_that_two_students_handed_in_is_named_for_all_three(tmp_path: Path) -> None:
+    original = made_run(tmp_path / "a", loss=LOSS, seconds=TIMES, student="")
+    copy = made_run(tmp_path / "c", loss=LOSS, seconds=TIMES, student="", run=RUN[:-1] + "c")
+    named = (("anna", original), ("ben", original), ("cleo", copy))
+    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in named])  # type: ignore[misc]
+    assert [row.checked for row in rows] == ["ALTERED"] * 3
+    assert len(rows[2].problems) == 2
+
+
+def test_what_a_repeated_run_did_beyond_the_steps_that_were_handed_in_reaches_no_goal(tmp_path: Path) -> None:
+    (goal,) = (one for one in CARDS["softmax"].goals if one.id == "slides")
+    again = read_source(made_run(tmp_path / "again", evaluations={2: 0.5, 4: 0.9079}))
+    assert check_goal(goal, again.history, CARDS["softmax"]).reached
+    cut = first_steps(again, 3)
+    assert cut.history.fold.step == 3
+    assert check_goal(goal, cut.history, CARDS["softmax"]).value == 0.5
+    assert len(cut.history.column("loss").steps) == 3
+    assert first_steps(again, 3).history.fold.attempt == cut.history.fold.attempt, "cut once"
+
+
 def test_goals_are_judged_on_the_repeated_values(tmp_path: Path) -> None:
     claimed = made_run(tmp_path / "claimed", evaluations={2: 0.5, 4: 0.99})
     verdict = checked(bundle_of(claimed, tmp_path / "a.clew.zip"), tmp_path / "in")
     assert verdict.facts is not None
     assert {goal.id: goal.reached for goal in verdict.facts.goals} == {"slides": False, "better": True}
     again = {RUN: Repetition(read_source(made_run(tmp_path / "again", evaluations={2: 0.5, 4: 0.9079})), whole=True)}
-    facts, unrepeated = judge_repeated(verdict.facts, CARDS, again)
-    assert unrepeated == {("softmax", "better")}
+    facts, unconfirmed = judge_repeated(verdict.facts, CARDS, again)
+    assert unconfirmed == {("softmax", "better")}
     assert {goal.id: goal.reached for goal in facts.goals} == {"slides": True, "better": True}
-    _, unrepeated = judge_repeated(verdict.facts, CARDS, {RUN: again[RUN]._replace(whole=False)})
-    assert unrepeated == {("softmax", "better")}
-    judged = msgspec.structs.replace(verdict, facts=facts, unrepeated=unrepeated)
+    _, unconfirmed = judge_repeated(verdict.facts, CARDS, {RUN: again[RUN]._replace(whole=False)})
+    assert unconfirmed == {("softmax", "better")}
+    judged = msgspec.structs.replace(verdict, facts=facts, unconfirmed=unconfirmed)
     (row,) = class_rows([("a.clew.zip", judged)])
-    assert row.goals == "1 of 2, 1 not repeated"
+    assert row.goals == "1 of 2, 1 not confirmed"
     assert {mark for mark, _ in row.by_goal.values()} == {"x", "?"}
 
 
@@ -282,5 +303,6 @@ def test_runs_of_the_same_process_are_named_for_both(tmp_path: Path) -> None:
         for place, (name, number) in enumerate({"anna": 17, "ben": 17, "cleo": 18}.items(), 1)
     }
     rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in folders.items()])  # type: ignore[misc]
-    assert [bool(row.shared) for row in rows] == [True, True, False]
-    assert "was recorded by the same process as run 5f2b8c1e of ben in ben.clew.zip (process 17 of" in rows[0].shared[0]
+    assert [row.checked for row in rows] == ["SAME PROCESS", "SAME PROCESS", "as recorded"]
+    (said,) = rows[0].processes
+    assert "was recorded by the same process as run 5f2b8c1e of ben in ben.clew.zip (process 17 of" in said

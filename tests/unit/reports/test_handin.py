@@ -381,8 +381,8 @@ def test_a_goal_with_a_question_is_judged_by_the_answer_that_is_handed_in(tmp_pa
     verdict = check_handin(open_handin(bundle, tmp_path / "in"), cards)
     assert (verdict.problems, verdict.facts) == ((), facts)
     assert {goal.id: goal.reached for goal in facts.goals} == {"slides": bool(answer), "better": False}
-    again, unrepeated = judge_repeated(facts, cards, {"run": Repetition(sources[0], whole=True)})
-    assert (again.goals, unrepeated) == (facts.goals, frozenset())
+    again, unconfirmed = judge_repeated(facts, cards, {"run": Repetition(sources[0], whole=True)})
+    assert (again.goals, unconfirmed) == (facts.goals, frozenset())
 
 
 def test_a_file_that_is_no_hand_in_says_so(tmp_path: Path) -> None:

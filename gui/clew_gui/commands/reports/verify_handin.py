@@ -25,6 +25,7 @@ from clew_gui.reports.repeated import (
     RepeatComparison,
     Repetition,
     compare_repeat,
+    first_steps,
     judge_repeated,
     same_machine,
 )
@@ -65,7 +66,7 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
             )
         write_text(Path(options.html).expanduser(), render(verdict.report))
     if options.json:
-        names = ("ok", "problems", "notes", "facts", "page_checked", "unrepeated")
+        names = ("ok", "problems", "notes", "facts", "page_checked", "unconfirmed")
         context.say_json({"file": str(options.bundle), **{name: getattr(verdict, name) for name in names}})
         return OK if verdict.ok else FAILED
     for found in verdict.problems:
@@ -74,9 +75,9 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
         context.say(on_one_line(f"Note: {note}"))
     if verdict.facts is not None:
         for goal in verdict.facts.goals if verdict.ok else ():
-            context.say(on_one_line(f"[{mark_of(goal, verdict.unrepeated)}] {goal.text} ({goal.sentence})"))
-        if verdict.ok and verdict.unrepeated:
-            context.say("[?]: reached by values that were handed in, but were not repeated here.")
+            context.say(on_one_line(f"[{mark_of(goal, verdict.unconfirmed)}] {goal.text} ({goal.sentence})"))
+        if verdict.ok and verdict.unconfirmed:
+            context.say("[?]: reached by values that were handed in, but not by those that came out here.")
         who, runs = verdict.facts.student or "nobody", verdict.facts.runs
         how = f"{'' if verdict.ok else 'NOT '}as {'it was' if len(runs) == 1 else 'they were'} recorded"
         page = "" if verdict.page_checked or not verdict.ok else "; the page was not checked"
@@ -171,14 +172,14 @@ def _check_known(
                     repeated[folder.name] = found
                 else:
                     notes.append(found)
-        facts, unrepeated = judge_repeated(verdict.facts, known, repeated) if verdict.facts else (None, frozenset())
+        facts, unconfirmed = judge_repeated(verdict.facts, known, repeated) if verdict.facts else (None, frozenset())
         return msgspec.structs.replace(
             verdict,
             problems=tuple(problems),
             notes=(*notes, *([NOT_COMPARED] if repeated else [])),
             facts=facts,
             report=verdict.report._replace(facts=facts) if verdict.report and facts else None,
-            unrepeated=unrepeated,
+            unconfirmed=unconfirmed,
         )
 
 
@@ -212,7 +213,7 @@ def _repeat(
         folder = Path(place) / "run"
         again = _train(context, spec, history.live, folder, count, exercises)
         if not isinstance(again, RunSource):
-            yield again
+            yield again if isinstance(again, Problem) else f"Run {short} was not repeated: {again}."
             return
         if data_of(again.history).sha256 != data_of(history).sha256:
             text = f"Run {short} trained on other data than those that are here as {spec.data or 'its data set'!r}."
@@ -222,7 +223,7 @@ def _repeat(
         found = compare_repeat(history, again.history, count, exact)
     for text in found.differences:
         yield Problem("handin.rerun", f"Run {short} trained again gives other values: {text}", where=history.fold.run)
-    yield Repetition(again, whole=count == history.fold.step)
+    yield Repetition(first_steps(again, count), whole=count == history.fold.step)
     if not found.values:
         yield f"Run {short} was not repeated: it recorded no value in its first {count:,} steps."
     elif not found.differences:
@@ -285,10 +286,7 @@ def _train(
             follower.poll()
             if agent.memory > room:
                 agent.kill()
-                return (
-                    f"A run of {spec.exercise} was not repeated: it takes more than {in_bytes(int(room))},"
-                    " half of the memory that is free here."
-                )
+                return f"it takes more than {in_bytes(int(room))}, half of the memory that is free here"
             if follower.history.fold.step >= steps and not asked:
                 agent.ask_to_stop()
                 asked = True
