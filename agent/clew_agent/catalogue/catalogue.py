@@ -35,8 +35,7 @@ from clew_shared.cards import Catalogue, DataSetCard, ExerciseCard
 from clew_shared.catalogue import load_builtin
 
 IMPORT_LIMIT_S = 120.0
-"""Seconds that one child may compute, or stand still: from a slow disk an import takes as long as that takes
-(decision 258)."""
+"""Seconds that one child may compute, or stand still. From a slow disk an import takes as long as that takes."""
 _log = logging.getLogger(__name__)
 _PACKAGE = "clew_agent/exercises/"
 """The beginning of the shown path of a built-in file."""
@@ -170,7 +169,7 @@ class _Import:
             return None
         self._end()
         name, where = self.files[0].path.name, str(self.files[0].path)
-        text = f"{name} was not imported within {self._limit:g} s."
+        text = f"{name} was not imported: it computed, or stood still, for {self._limit:g} s."
         if code is not None:
             text = _died(name, code, _read(self._errors))
         found = read_examined(_read(self._output))

@@ -264,8 +264,10 @@ def _wrong(text: str, form: _Form) -> str:
         if number <= form.skipped or not line.strip():
             continue
         if len(fields) != len(form.names):
-            named = f"the header names {len(form.names)} columns" if form.headed else f"line 1 has {len(form.names)}"
-            return f"line {number:,} has {len(fields)} values, and {named}"
+            first = "the header names" if form.headed else f"line {form.skipped + 1} has"
+            return (
+                f"line {number:,} has {counted(len(fields), 'value')}, and {first} {counted(len(form.names), 'column')}"
+            )
         for name, value in zip(form.names, fields, strict=True):
             fault = _fault(value.replace(",", ".") if form.decimal_comma else value)
             if fault:

@@ -347,7 +347,7 @@ def _reason(letter: str, fields: Mapping[str, str]) -> str:
     if letter == "H":
         return f"held:{fields.get('Hold_Types', '')[:8]}"
     if letter not in _PHASES and letter not in _OVER:
-        return f"state {fields.get('job_state', '')[:20] or 'not given'}"
+        return fields.get("job_state", "")[:20]
     return "waiting" if letter == "W" else fields.get("comment", "")[:300]
 
 

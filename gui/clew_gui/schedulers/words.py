@@ -31,7 +31,8 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
         case Phase.REQUEUED if (held := scheduler.explain(state, limits)).blocked:
             return held
         case Phase.UNKNOWN:
-            text = f"The {asked(scheduler)} calls the job's state {state.reason}, which Clew does not know."
+            called = f"calls the job's state {state.reason}" if state.reason else "does not name the job's state"
+            text = f"The {asked(scheduler)} {called}{', which Clew does not know' if state.reason else ''}."
             return Reason(f"{text} Clew keeps asking.")
         case Phase.FAILED:
             return Reason(_failed(state))

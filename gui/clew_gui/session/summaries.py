@@ -126,11 +126,6 @@ class Summaries:
         card = self.cards.get(entry.summary.spec.exercise)
         return entry.summary if entry.summary.judged_by == (card.source_hash if card is not None else "") else None
 
-    def spec(self, folder: Path) -> RunSpec | None:
-        """The run's spec, if it can be read."""
-        entry = self._valid(folder)
-        return entry.summary.spec if entry is not None else kept_spec(folder)
-
     def started(self, folder: Path) -> float:
         """When the run began, as wall-clock seconds since 1970; 0 if its journal does not say."""
         entry = self._valid(folder)

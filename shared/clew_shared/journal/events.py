@@ -99,7 +99,7 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     ``input_seconds`` and ``reduce_seconds`` are what picking a batch and one all-reduce of ``reduced_bytes`` take,
     measured before the first step of a run that is timed (0: not measured). ``image_bytes`` is the memory that each
     image of a step takes on its device while the step is computed (0: not counted). ``counts_from`` is the number that
-    a training script gives to its first step; so many numbers fewer are done.
+    a training script gives to its first step: after ``Points``, ``first + count - counts_from`` steps are done.
     """
 
     id: int

@@ -39,13 +39,13 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
     count(exercises, "progress", "card")
     session.tell(states={runs[1].id}, points={runs[1].id})
     tick(program)
-    assert set(rows) <= {runs[1].id}
+    assert set(rows) == {runs[1].id}
     assert set(exercises) == {"softmax"}
     new = session.add("cnn")
     session.tell(new={new.id})
     tick(program)
     assert set(exercises) == {"softmax", "cnn"}
-    assert set(rows) <= {runs[1].id}, "it belongs to no row of the open exercise"
+    assert set(rows) == {runs[1].id}, "it belongs to no row of the open exercise"
 
 
 def row(number: int, rate: float = 0.0) -> RunRow:

@@ -183,7 +183,7 @@ def test_an_honest_run_passes_whatever_became_of_it_and_goals_are_judged_on_what
     shown = json.loads(said(capsys, "verify-handin", "a.clew.zip", "--rerun", "400", "--json"))
     assert shown["ok"]
     assert sum("came out the same, bit by bit" in note for note in shown["notes"]) == 3
-    assert shown["unrepeated"] == []
+    assert shown["unconfirmed"] == []
 
     for name, change in (("other", elsewhere), ("better", elsewhere_and_better)):
         said(capsys, "hand-in", str(forge(traced, tmp_path / name / traced.name, change)), "--out", f"{name}.clew.zip")

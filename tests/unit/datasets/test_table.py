@@ -64,6 +64,7 @@ def test_without_a_column_of_that_name_the_last_one_is_the_class(tmp_path: Path)
         ("a,class\n" + "1,2\n" * 6, "each row has the class 2 in the column 'class', so there is nothing to learn"),
         ("a,class\n" + "".join(f"1,{n}\n" for n in range(1001)), "1,001 different classes"),
         ("a,b,class\n1,2,0\n1,0\n" + "1,2,0\n" * 6, "line 3 has 2 values, and the header names 3 columns"),
+        ("sep=;\n1;2;0\n1;0\n" + "1;2;0\n" * 6, "line 3 has 2 values, and line 2 has 3 columns"),
     ],
 )
 def test_what_is_no_such_table_is_refused(text: str, words: str, tmp_path: Path) -> None:

@@ -217,11 +217,13 @@ def test_a_job_that_is_held_or_in_an_unknown_state_says_so(word: str, reason: st
     assert said.blocked is blocked
 
 
-@pytest.mark.parametrize(("letter", "reason"), [("Y", "state Y"), ("M", "state M"), ("", "state not given")])
+@pytest.mark.parametrize(("letter", "reason"), [("Y", "Y"), ("M", "M"), ("", "")])
 def test_a_job_of_pbs_in_a_state_of_tomorrow_is_known(letter: str, reason: str) -> None:
     text = f"Job Id: 7.server\n    Job_Name = clew\n    job_state = {letter}\n"
     state = scheduler_of("pbs").states([ref("7.server")], Output(0, text))["7.server"]
     assert (state.phase, state.reason) == (Phase.UNKNOWN, reason)
+    called = f"calls the job's state {letter}, which Clew does not know" if letter else "does not name the job's state"
+    assert describe(state, scheduler_of("pbs")).text == f"The scheduler {called}. Clew keeps asking."
 
 
 # --- Asked again, in another way --------------------------------------------------------------------------------------

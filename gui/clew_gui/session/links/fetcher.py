@@ -121,7 +121,8 @@ class Fetcher:
             known = run in self._cursors
             cursor = self.follow(run)
             self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
-            if summary is not None and not known and spec.exercise not in self._preferred:
+            wanted = spec.exercise in self._preferred
+            if summary is not None and not known and not wanted and run in self._replays:
                 self._replays.remove(run)
                 self._put_off.add(run)
 
