@@ -99,7 +99,7 @@ install_packages() {
 # --- Qt's system libraries -------------------------------------------------------------------------------------------
 
 # soname and Debian package. The sonames decide; package names differ between distributions.
-# The first six are for Qt without a display, the others for windows under X11.
+# The first seven are for Qt without a display, the others for windows under X11.
 readonly QT_LIBRARIES="
 libGL.so.1              libgl1
 libEGL.so.1             libegl1
@@ -107,6 +107,7 @@ libglib-2.0.so.0        libglib2.0-0
 libfontconfig.so.1      libfontconfig1
 libxkbcommon.so.0       libxkbcommon0
 libdbus-1.so.3          libdbus-1-3
+libgssapi_krb5.so.2     libgssapi-krb5-2
 libxcb-cursor.so.0      libxcb-cursor0
 libxkbcommon-x11.so.0   libxkbcommon-x11-0
 libxcb-icccm.so.4       libxcb-icccm4

@@ -31,7 +31,8 @@ from clew_shared.base.problem import no_tensorflow
 _BITS = 64
 _LIMIT_S = 60.0
 """Bound on a command: loading Qt, of which a cold disk reads a hundred megabytes."""
-_QT = "import PySide6.QtWidgets, pyqtgraph"
+_WINDOW = "import clew_gui.app"
+"""As ``clew start`` does: each module of Qt has libraries of the system that it needs."""
 _SLOW_S = 30.0
 """An import of TensorFlow takes 3 to 10 s from a disk of this computer."""
 _USES = {
@@ -66,9 +67,9 @@ def window(_: ThisComputer) -> CheckResult:
     """Whether the window's libraries can be loaded; the commands work without."""
     if (found := check_qt()) is not None:
         return note(found.text, found.hint)
-    trouble = _run([sys.executable, "-P", "-c", _QT])[1]
+    trouble = _run([sys.executable, "-P", "-c", _WINDOW])[1]
     if trouble:
-        hint = "Install what it names; on Linux these are packages such as libgl1, libegl1 and libxcb-cursor0."
+        hint = "Install what it names; on Linux these are packages such as libgl1, libegl1 and libgssapi-krb5-2."
         return note(f"The window cannot be loaded: {trouble}.", hint)
     return fine(f"PySide6 {installed_pyside()} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
 

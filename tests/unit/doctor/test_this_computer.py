@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
 import sys
 import threading
@@ -153,10 +154,21 @@ def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 def test_a_library_that_the_window_lacks_is_named(computer: ThisComputer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(this_computer, "_QT", "raise ImportError('libEGL.so.1: cannot open shared object file')")
+    monkeypatch.setattr(this_computer, "_WINDOW", "raise ImportError('libEGL.so.1: cannot open shared object file')")
     found = this_computer.window(computer)
     assert found.verdict is Verdict.WARN
     assert found.text == "The window cannot be loaded: ImportError: libEGL.so.1: cannot open shared object file."
+
+
+@pytest.mark.parametrize("module", ["QtNetwork", "QtSvg", "QtWidgets"])
+def test_a_part_of_qt_that_only_the_window_imports_is_tried_too(
+    computer: ThisComputer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.modules['PySide6.{module}'] = None", encoding="utf-8")
+    paths = filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    found = this_computer.window(computer)
+    assert (found.verdict, f"PySide6.{module}" in found.text) == (Verdict.WARN, True)
 
 
 def test_gpus_that_tensorflow_does_not_see_are_worth_knowing(
