@@ -14,6 +14,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+_PIP = "pip==26.3"
+"""In both packages, for what somebody adds: MLflow, pyarrow, scikit-learn."""
 _DESCRIBED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -91,9 +93,10 @@ class Target:
             pip_download(folder, *which, "--constraint", str(constraints), *words, *wanted)
 
     def packages(self, wheel: Path) -> Iterator[tuple[str, bytes]]:
-        """The names and contents of the files of Clew's wheel and of all that the window needs there."""
+        """The names and contents of the files of Clew's wheel and of all that the window and its sweeps need
+        there."""
         with tempfile.TemporaryDirectory() as scratch:
-            self.download(Path(scratch), [str(wheel), *self.requirements("gui")])
+            self.download(Path(scratch), [str(wheel), *self.requirements("gui", "sweep")])
             for path in sorted(Path(scratch).glob("*.whl")):
                 with zipfile.ZipFile(path) as archive:
                     yield from ((name, archive.read(name)) for name in archive.namelist() if not name.endswith("/"))
@@ -109,11 +112,12 @@ WINDOWS = Target(
     "3.12",
     {"sys_platform": "win32", "platform_system": "Windows", "platform_machine": "AMD64", "os_name": "nt"},
     ("win_amd64",),
-    ("colorama", "pip==26.3"),  # pip: to set up TensorFlow on that computer
+    ("colorama", _PIP),  # pip: also to set up TensorFlow on that computer
 )
 LINUX = Target(
     "3.11",
     {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "os_name": "posix"},
     ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"),
+    (_PIP,),
 )
 """As Debian's Python 3.11, which needs glibc 2.34."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 
+from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.problem import Problem
 
 _DISTRIBUTIONS = ("PySide6-Essentials", "PySide6")
@@ -23,13 +24,13 @@ def find_problem(python: tuple[int, ...], pyside: str | None) -> Problem | None:
         return Problem(
             code="gui.qt_missing",
             text="The window needs PySide6, which is not installed.",
-            hint="Install it with: pip install 'clew[gui]'. Runs without a window work as they are: clew run softmax.",
+            hint=f"{how_to_install(*WINDOW)}. Runs without a window work as they are: clew run softmax.",
         )
     if python[:2] < _IMMORTAL_NONE and pyside.split(".")[:3] == ["6", "12", "0"]:
         return Problem(
             code="gui.qt_aborts",
             text=f"PySide6 {pyside} aborts on Python {python[0]}.{python[1]} within a minute of drawing.",
-            hint="Install another release, pip install 'PySide6-Essentials>=6.11.3,!=6.12.0', or use Python 3.12.",
+            hint=f"Install another release. {how_to_install(WINDOW[0])}. Or use Python 3.12.",
         )
     return None
 

@@ -14,12 +14,13 @@ rm -rf "$APP" && mkdir -p "$APP/usr/lib"
 dpkg-deb -x "$DEB" "$APP"
 HOME_OF_PYTHON=$APP/opt/clew
 
-# Libraries that not every system has: what Python's modules and Qt's plugin for X11 need, without the C library, and
+# Libraries that not every system has: what Python's modules, Qt's plugin for X11 and its network need, without the C library, and
 # without what belongs to the display's driver and fonts.
 find "$HOME_OF_PYTHON/bin/python3.11" "$HOME_OF_PYTHON"/lib/python3.11/lib-dynload/*.so \
-    "$HOME_OF_PYTHON"/lib/python3.11/dist-packages/PySide6/Qt/plugins/platforms/libqxcb.so -print0 \
+    "$HOME_OF_PYTHON"/lib/python3.11/dist-packages/PySide6/Qt/plugins/platforms/libqxcb.so \
+    "$HOME_OF_PYTHON"/lib/python3.11/dist-packages/PySide6/QtNetwork.abi3.so -print0 \
     | xargs -0 -n 1 ldd | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u \
-    | grep -E '/lib(xcb-|xkbcommon|bz2|crypt\.|crypto|ssl|expat|ffi|lzma|ncursesw|panelw|readline|sqlite3|tinfo|uuid|z\.)' \
+    | grep -E '/lib(xcb-|xkbcommon|brotli|bz2|com_err|gssapi_krb5|k5crypto|keyutils|krb5|crypt\.|crypto|ssl|expat|ffi|lzma|ncursesw|panelw|readline|sqlite3|tinfo|uuid|z\.)' \
     | xargs -r cp -Lt "$APP/usr/lib"
 
 cat >"$APP/AppRun" <<'RUN'

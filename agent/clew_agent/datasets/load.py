@@ -13,6 +13,7 @@ from pathlib import Path
 from clew_agent.datasets import registry, table
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.search import Search, locate
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import problem
 from clew_shared.data_sets import USUAL, data_set_of
 
@@ -50,6 +51,6 @@ def _read_images(folder: Path) -> DataSet:
         from clew_agent.datasets import image_folder
     except ImportError:
         text = "Folders of images are read with Pillow, which this Python environment lacks."
-        hint = "Install it: pip install pillow. On a site, name a module or a venv with it."
+        hint = f"{how_to_install('pillow')}. On a site, name a module or a venv with it."
         raise problem("data.pillow", text, hint, str(folder)) from None
     return image_folder.read(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, did_you_mean, problem
@@ -109,7 +110,7 @@ def find_packaged(card: DataSetCard, root: Path = _AGENT.parent) -> Path:
     path = brought if brought.is_file() else packaged_file(card)
     if path is None:
         text = f"The data set {card.name!r} comes with {card.package}, which this Python environment lacks."
-        raise problem("data.digits", text, f"Install it: pip install {card.package}.", card.name, own_file())
+        raise problem("data.digits", text, f"{how_to_install(card.package)}.", card.name, own_file())
     return path
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.installation import CUDA, how_to_install
 from clew_shared.base.problem import Problem
 
 Held = Mapping[str, tuple[str, ...]]
@@ -105,8 +106,8 @@ def unseen(devices: Devices, seen: int) -> str:
         return ""
     there = ", ".join(gpu.name for gpu in devices.gpus)
     return (
-        f"This run may use {there}, but TensorFlow sees no GPU and trains on the processor. Install TensorFlow for "
-        "NVIDIA devices (pip install 'clew[cuda]'), or load the site's module for CUDA."
+        f"This run may use {there}, but TensorFlow sees no GPU and trains on the processor. Load the site's module for "
+        f"CUDA, or install a TensorFlow that has it. {how_to_install(*CUDA)}."
     )
 
 

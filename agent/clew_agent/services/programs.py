@@ -16,6 +16,7 @@ import msgspec
 
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import problem
@@ -100,7 +101,7 @@ def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> S
         }
         return ServiceProgram(name=name, command=(*begin, f"--config={config}"), environment=own, page=page)
     text = f"Jupyter is not installed for the Python of this agent ({sys.executable})."
-    hint = "Add a module that has it to the site's modules, or run there: python3 -m pip install jupyterlab"
+    hint = f"Add a module that has it to the site's modules, or install it there. {how_to_install('jupyterlab')}"
     raise problem("service.missing", text, hint, "jupyter")
 
 
@@ -139,7 +140,7 @@ class _Listening(msgspec.Struct):
 def _tensorboard(folder: Path, places: Places, has_module: HasModule) -> ServiceProgram:
     if not has_module("tensorboard"):
         text = f"TensorBoard is not installed for the Python of this agent ({sys.executable})."
-        hint = "Most TensorFlow modules include it; otherwise run there: python3 -m pip install tensorboard"
+        hint = f"Most TensorFlow modules include it; otherwise install it there. {how_to_install('tensorboard')}"
         raise problem("service.missing", text, hint, "tensorboard")
     command = (sys.executable, "-m", "clew_agent", "tensorboard", str(folder / SOCKET), str(places.runs))
     return ServiceProgram(name="TensorBoard", command=(*command, str(folder / "events")), strip=True)

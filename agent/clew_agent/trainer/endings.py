@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.engine.course import Course
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
@@ -223,7 +224,7 @@ def _optuna() -> ModuleType:
     try:
         import optuna
     except ImportError:
-        hint = "Install it where the run trains: pip install optuna. Or leave the pruner out."
+        hint = f"Install it where the run trains. {how_to_install('optuna')}. Or leave the pruner out."
         text = "Ending runs early needs Optuna, which is not installed."
         raise problem("spec.pruning", text, hint, "pruning") from None
     return optuna

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew_shared.base.foreign import open_regular
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.wire.messages import MAX_TRIED_BYTES, TryRun
 
@@ -21,7 +22,7 @@ def read_image(run: str, path: Path) -> TryRun:
         from clew_shared.base import image_files
     except ImportError:
         text = "Images are read with Pillow, which this Python environment lacks."
-        raise problem("data.pillow", text, "Install it: pip install pillow.", str(path)) from None
+        raise problem("data.pillow", text, f"{how_to_install('pillow')}.", str(path)) from None
     try:
         with open_regular(path) as file, Image.open(file, formats=image_files.FORMATS) as opened:
             if large := image_files.too_large(opened):

@@ -18,6 +18,7 @@ from pathlib import Path
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.has_display import has_display
 from clew_shared.base import operating_system
+from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
@@ -52,13 +53,13 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
 def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
     """The window on ``exercise``; empty: on the one that was open last. It checks ``handin``, if that is not empty."""
     if not _has_qt():
-        hint = "Install it with: pip install 'clew[gui]'. Everything else works without: clew run softmax"
+        hint = f"{how_to_install(*WINDOW)}. Everything else works without: clew run softmax"
         raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
     gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
     try:
         from clew_gui.app import open_window
     except (ImportError, OSError) as error:  # a library that Qt needs
-        hint = "Install Clew again: pip install 'clew[gui]'."
+        hint = "The doctor says what is missing and how to get it: clew doctor"
         raise problem("start.load", f"A part of the window cannot be loaded: {error}.", hint) from error
     return open_window(exercise, catalogue, handin=handin)
 
@@ -74,7 +75,7 @@ def _without_display(context: CommandContext, card: ExerciseCard, picture: Path)
         return status
     if not _has_qt():
         context.say(
-            "PySide6 and pyqtgraph are not installed, so there is no picture of the window (pip install 'clew[gui]')."
+            f"PySide6 and pyqtgraph are not installed, so there is no picture of the window. {how_to_install(*WINDOW)}."
         )
         return status
     return _paint(context, card, folder, picture) or status

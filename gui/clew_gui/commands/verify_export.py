@@ -89,7 +89,7 @@ FORMATS = (
         "an event file for TensorBoard, which has numbers of 32 bits, with the settings for HParams",
         export_tensorboard,
     ),
-    Format("parquet", "a Parquet file (needs the extra clew[parquet])", export_parquet, (export_series_parquet,)),
+    Format("parquet", "a Parquet file (needs the package pyarrow)", export_parquet, (export_series_parquet,)),
     Format("mlflow", "MLflow's database: mlflow ui --backend-store-uri sqlite:///DIR/mlflow.db", export_mlflow),
     Format("trace", "the timeline of traced steps, for Perfetto or chrome://tracing", export_trace),
     Format("wandb", "a table with a column for each metric, as Weights & Biases writes it", export_wandb),

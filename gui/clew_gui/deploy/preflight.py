@@ -14,6 +14,7 @@ from clew_gui.deploy.there import ask_there
 from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.base.remedies import OWN_FILE, own_file, path_on_site, set_to
 from clew_shared.data_sets import BUILT_IN
@@ -28,8 +29,8 @@ _HINTS = {
         "or use the built-in digits."
     ),
     "data.digits": (
-        "You can install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits along; "
-        f"name a module or a venv with scikit-learn in the site; or {_OTHER_DATA}."
+        f"If scikit-learn is on this computer, Clew brings the digits along. {how_to_install('scikit-learn')}. "
+        f"Or name a module or a venv with scikit-learn in the site; or {_OTHER_DATA}."
     ),
 }
 """Hints for fixing, from this computer, what the site lacks. The agent's own hints are for the machine that it is

@@ -23,6 +23,7 @@ from clew_gui.targets.local_agent import agent_program, find_agent
 from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
+from clew_shared.base.installation import CUDA, how_to_install
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
@@ -126,7 +127,7 @@ def tensorflow(examined: ThisComputer) -> CheckResult:
     answer: dict[str, Any] = node_there.tensorflow(program, isolated)
     took = time.monotonic() - started
     if "trouble" in answer:
-        return refused(no_tensorflow(platform.node(), answer["trouble"], on_node=False))
+        return refused(no_tensorflow(platform.node(), answer["trouble"], on_node=False, python=program))
     examined.trainer, examined.gpus = program, answer["devices"]
     named = "" if Path(program) == Path(sys.executable) else f" by {program}"
     text = f"TensorFlow {answer['tensorflow']} was imported{named} in {took:.0f} s."
@@ -146,7 +147,7 @@ def packages(examined: ThisComputer) -> CheckResult:
         return fine(f"{listed([package for package, _ in _USES.values()])} are installed.")
     uses = [_USES[name] for name in lacking]
     text = f"Not installed: {listed([f'{package} ({use})' for package, use in uses])}."
-    return note(text, f"Install what you need: pip install {' '.join(package.lower() for package, _ in uses)}.")
+    return note(text, f"{how_to_install(*(package.lower() for package, _ in uses), python=examined.trainer)}.")
 
 
 def devices(examined: ThisComputer) -> CheckResult:
@@ -158,7 +159,7 @@ def devices(examined: ThisComputer) -> CheckResult:
     if examined.gpus < len(cards):
         hint = {
             "win32": "TensorFlow uses no GPU on Windows: install Clew in WSL2, or train on a cluster.",
-            "linux": "Install TensorFlow with CUDA: pip install 'clew[gui,cuda]'.",
+            "linux": f"Install TensorFlow with CUDA. {how_to_install(*CUDA, python=examined.trainer)}.",
         }.get(operating_system.NAME, "")
         return note(f"{text} TensorFlow sees {examined.gpus or 'none'} of them.", hint)
     return fine(f"{text} TensorFlow sees {examined.gpus}.")

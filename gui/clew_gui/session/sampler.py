@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.study.ranking import Better
@@ -42,7 +43,7 @@ def _proposed(
     try:
         import optuna
     except ImportError:
-        hint = "Install it with: pip install optuna. Or take the method random."
+        hint = f"{how_to_install('optuna')}. Or take the method random."
         raise problem("sweep.optuna", "The method tpe needs Optuna, which is not installed.", hint, "method") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():

@@ -34,7 +34,7 @@ def interpreter_problem(python: str, exit_code: int, output: str) -> Problem | N
     if found < _OLDEST:
         return _problem(python, f"{python} is Python {found[0]}.{found[1]}; Clew needs 3.11 or later.")
     if absent:
-        hint = "Install it there with: pip install 'clew[cpu]', or choose another Python."
+        hint = "Choose a Python that has all of it, or leave the field empty: Clew can make one of its own."
         return _problem(python, f"{python} has no {' and no '.join(absent)}.", hint)
     return None
 

@@ -42,6 +42,7 @@ _LEAST_FREE = 3_000_000_000
 """Bytes that must be free: what is downloaded lies beside what is installed for a while."""
 _AGENT = ("msgspec", "numpy", "packaging", "platformdirs", "psutil", "pyzmq", "setproctitle", "tomli-w")
 """Of what Clew requires the part that the agent needs."""
+_EXTRAS = ({"extra": "cpu"}, {"extra": "sweep"})
 _PACKAGES = ("clew_agent", "clew_shared")
 _PROBE = "import json, tensorflow; print(json.dumps(tensorflow.__version__))"
 _WHERE = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -113,14 +114,14 @@ def remove_environment(places: Places) -> bool:
     return there
 
 
-def requirements(extra: str = "cpu") -> list[str]:
-    """Returns what the agent and TensorFlow require on this system, as Clew's own package says."""
+def requirements() -> list[str]:
+    """Returns what the agent, TensorFlow and sweeps require on this system, as Clew's own package says."""
     found = map(Requirement, importlib.metadata.requires("clew") or ())
     return [
         f"{one.name}{'[' + ','.join(sorted(one.extras)) + ']' if one.extras else ''}{one.specifier}"
         for one in found
         if (one.marker is None and one.name in _AGENT)
-        or (one.marker is not None and one.marker.evaluate({"extra": extra}) and not one.marker.evaluate({"extra": ""}))
+        or (one.marker is not None and not one.marker.evaluate() and any(map(one.marker.evaluate, _EXTRAS)))
     ]
 
 

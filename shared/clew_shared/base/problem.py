@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.remedies import Remedy, typed_sentence
 
 
@@ -88,15 +89,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]}?" if near else ""
 
 
-def no_tensorflow(host: str, why: str, on_node: bool = True) -> Problem:
+def no_tensorflow(host: str, why: str, on_node: bool = True, python: str = "") -> Problem:
     """Returns the problem that the doctor's job and a trainer report where TensorFlow cannot be imported. ``on_node``:
-    of a cluster."""
+    of a cluster. ``python``: the one that trains, where it is not the one that runs here."""
     text = f"TensorFlow cannot be imported on {host}: {why.strip().rstrip('.') or 'no reason was given'}."
     hint = (
         "The nodes may lack a library or a module, or have another processor than the login node: name another module, "
         "python or venv in the site."
     )
-    here = "Install it into the Python that trains: pip install 'tensorflow>=2.16'."
-    if "DLL load failed" in why:  # Windows has not found a library that TensorFlow's own need
-        here = "Install Microsoft's libraries for C++ into the Python that trains: pip install msvc-runtime."
-    return Problem("run.tensorflow", text, hint if on_node else here, host)
+    # Windows has not found a library of Microsoft's that TensorFlow's own need.
+    lacking = "msvc-runtime" if "DLL load failed" in why else "tensorflow>=2.16,<2.22"
+    return Problem("run.tensorflow", text, hint if on_node else f"{how_to_install(lacking, python=python)}.", host)

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from clew_shared.base.installation import MLFLOW, how_to_install
 from clew_shared.base.problem import problem
 from clew_shared.exporters.rows import as_history, rows_of
 from clew_shared.journal.history import History
@@ -98,5 +99,5 @@ def _import(name: str) -> Any:
         importlib.import_module("alembic")  # MLflow's database needs it; MLflow says so late and at length
         return importlib.import_module(name)
     except ImportError:
-        hint = "Install it: pip install 'clew[mlflow]'. Or export TensorBoard, CSV or Parquet."
+        hint = f"{how_to_install(*MLFLOW)}. Or export TensorBoard, CSV or Parquet."
         raise problem("export.mlflow", "MLflow, which writes its own database, is not installed.", hint) from None

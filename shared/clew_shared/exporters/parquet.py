@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import problem
 from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of, series_of
 from clew_shared.journal.history import History
@@ -59,4 +60,4 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError:
         text = "Writing Parquet needs the package pyarrow, which is not installed."
-        raise problem("export.parquet", text, "Install it with: pip install 'clew[parquet]'") from None
+        raise problem("export.parquet", text, how_to_install("pyarrow")) from None

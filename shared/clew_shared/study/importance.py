@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew_shared.base.installation import how_to_install
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import Value
 from clew_shared.run_settings import SEED, differences, inside, label_of
@@ -59,8 +60,8 @@ def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[flo
         from sklearn.ensemble import RandomForestRegressor  # late: it takes a second, and a laptop may have none
         from sklearn.inspection import permutation_importance
     except ImportError:
-        why = "Which settings mattered is told with scikit-learn, which this Python does not have: "
-        return Importance({}, len(known), why=f"{why}pip install scikit-learn.")
+        why = "Which settings mattered is judged with scikit-learn, which this Python does not have."
+        return Importance({}, len(known), why=f"{why} {how_to_install('scikit-learn')}.")
     if heights.min() > 0 and heights.max() > _WIDE * heights.min():
         heights = np.log10(heights)
     features = np.array([_column(one.values) for one in differ]).T

@@ -206,7 +206,7 @@ def test_digits_are_refused_where_neither_the_laptop_nor_the_site_has_them(
     found = refused(line, ensure_agent(line, ignore), RunSpec(exercise="softmax", data="digits"))
     assert found is not None
     assert found.code == "data.digits"
-    assert "install scikit-learn on this computer (pip install scikit-learn), and Clew brings the digits" in found.hint
+    assert "If scikit-learn is on this computer, Clew brings the digits along. Type in a terminal: " in found.hint
 
 
 def test_data_that_a_module_or_prologue_names_are_found_as_in_a_job(open_connection: Open, tmp_path: Path) -> None:

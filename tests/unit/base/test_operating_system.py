@@ -44,6 +44,7 @@ ALLOWED = {
     ("gui/clew_gui/commands/start.py", "operating_system.NAME"): "a table of display servers",
     ("gui/clew_gui/doctor/this_computer.py", "operating_system.NAME"): "a table of advice",
     ("gui/clew_gui/doctor/this_computer.py", "platform.system"): "it is shown",
+    ("shared/clew_shared/base/installation.py", "operating_system.NAME"): "a table of other people's programs",
     ("gui/clew_gui/deploy/probe_there.py", "platform.system"): "a program of a site, which reports it",
 }
 

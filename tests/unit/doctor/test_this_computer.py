@@ -64,7 +64,7 @@ def test_the_python_of_the_settings_is_the_one_that_is_asked(places: Places, tra
     found = findings(places)
     assert found["tensorflow"].text.startswith(f"TensorFlow 2.16.1 was imported by {trainer} in ")
     assert found["packages"].text == "Not installed: Pillow (folders of images), Optuna (sweeps with a sampler)."
-    assert found["packages"].hint == "Install what you need: pip install pillow optuna."
+    assert found["packages"].hint == f"Type in a terminal: {trainer} -m pip install pillow optuna."
     assert not [one for one in found.values() if one.verdict in (Verdict.BAD, Verdict.SKIPPED)]
 
 

@@ -458,7 +458,7 @@ def test_mlflow_reads_every_point_and_setting(tmp_path: Path) -> None:
 
 def test_without_mlflow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
-    with pytest.raises(ProblemError, match=r"pip install 'clew\[mlflow\]'"):
+    with pytest.raises(ProblemError, match=r"pip install 'mlflow-skinny>="):
         export_mlflow(history_of(3), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -222,7 +222,7 @@ def test_a_python_that_can_make_none_needs_uv(no_venv: None, monkeypatch: pytest
 @pytest.mark.needs("venv")
 def test_the_agents_part_of_clews_requirements_and_tensorflow_are_installed() -> None:
     names = {Requirement(text).name for text in requirements()}
-    assert {"msgspec", "pyzmq", "keras", "scikit-learn"} <= names
+    assert {"msgspec", "pyzmq", "keras", "scikit-learn", "optuna"} <= names
     assert any(name.startswith("tensorflow") for name in names)
     assert not {"PySide6-Essentials", "paramiko", "Jinja2"} & names
     declared = {Requirement(text).name for text in metadata.requires("clew") or ()}

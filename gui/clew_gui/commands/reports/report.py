@@ -17,6 +17,7 @@ from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_shared.base import operating_system
+from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.problem import problem
 from clew_shared.catalogue import find_card
 
@@ -29,7 +30,7 @@ def report(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew report RUN… --html FILE``: says which files it wrote."""
     parser = _parser("clew report", _REPORT)
     parser.add_argument("--html", metavar="FILE", help="write one HTML page")
-    parser.add_argument("--pdf", metavar="FILE", help="write a PDF; needs the extra clew[gui]")
+    parser.add_argument("--pdf", metavar="FILE", help="write a PDF; needs PySide6")
     options = parser.parse_args(list(argv))
     if not options.html and not options.pdf:
         raise problem("cli.format", "Where should the report go?", "Give --html FILE or --pdf FILE.")
@@ -48,7 +49,7 @@ def report(context: CommandContext, argv: Sequence[str]) -> int:
 def _write_pdf(made: LabReport, path: Path) -> None:
     if find_spec("PySide6") is None:
         text = "A PDF needs PySide6, which is not installed."
-        raise problem("report.qt", text, "Install it with: pip install 'clew[gui]', or take --html.")
+        raise problem("report.qt", text, f"{how_to_install(*WINDOW)}. Or take --html.")
     os.environ.setdefault("QT_QPA_PLATFORM", operating_system.QT_WITHOUT_SCREEN)
     from clew_gui.views.report.pdf import application, write_pdf
 
