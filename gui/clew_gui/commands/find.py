@@ -77,6 +77,11 @@ class KeptJobs:
             reason = f"{news.text} Some of it may not be here yet: clew attach {number} fetches it.".lstrip()
         return state, reason
 
+    def is_at_work(self, folder: Path) -> bool:
+        """Whether the latest job of the copied run in ``folder`` has not ended, as far as is known here."""
+        job = self._book.job_of(folder.name)
+        return bool(job) and not self._book.news(job).over
+
     def use(self, folder: Path) -> JobUse:
         """What the scheduler's accounts say of the run's latest job."""
         job = self._book.job_of(folder.name) if is_copy(self._places, folder) else ""

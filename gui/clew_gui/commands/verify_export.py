@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
-from clew_gui.commands.find import RUN_HELP, find_run, is_copy
+from clew_gui.commands.find import RUN_HELP, KeptJobs, find_run, is_copy
+from clew_gui.commands.run.left_run import trains_here
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.exporters import (
     export_csv,
@@ -42,14 +43,17 @@ def verify(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     folder = find_run(context.places, options.run)
     copy = is_copy(context.places, folder)
-    report = verify_run(folder, journals_only=copy)
+    trains = KeptJobs(context.places).is_at_work(folder) if copy else trains_here(folder)
+    report = verify_run(folder, journals_only=copy, trains=trains)
     what = f"Every byte of the journals in {folder}" if copy else f"All of {folder}"
     if options.json:
-        context.say_json({"run_dir": str(folder), "ok": report.ok, "findings": report.findings})
+        context.say_json({"run_dir": str(folder), "ok": report.ok, "trains": trains, "findings": report.findings})
     else:
         for finding in report.findings:
             context.say(as_sentence(finding))
         context.say(f"{what} is as it was written." if report.ok else f"{folder} is not as it was written.")
+        if trains:
+            context.say("It still trains; it was checked up to here. Check it again when it has ended.")
         if copy:
             context.say("It is the copy of a run that was made elsewhere; its checkpoints and other files are there.")
     return OK if report.ok else FAILED

@@ -21,7 +21,7 @@ from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
 from clew_shared.journal.files import Damage, Record, attempts, journal_path, read_journal
 from clew_shared.journal.prefix_hash import PrefixHash
-from clew_shared.journal.run_folder import other_files, read_blocks, recorded_name
+from clew_shared.journal.run_folder import grows, other_files, read_blocks, recorded_name
 
 _MAX_BLOCK_SIZE = 1 << 26
 _MAX_MISSING = 20
@@ -51,10 +51,11 @@ class Report(msgspec.Struct, frozen=True):
     bytes: int = 0
 
 
-def verify_run(folder: Path, journals_only: bool = False) -> Report:
+def verify_run(folder: Path, journals_only: bool = False, trains: bool = False) -> Report:
     """Check everything in the run folder. Raises ``ProblemError`` when it is no folder; all else becomes a finding.
 
-    ``journals_only``: it is a viewer's copy, whose other files are where the run was made.
+    ``journals_only``: it is a viewer's copy, whose other files are where the run was made. ``trains``: its last attempt
+    still writes here, so its journal has no end yet, and files grow or have no record.
     """
     if not folder.is_dir():
         raise problem("run.folder", f"{folder} is not a folder.", "Name the folder of a run.", str(folder))
@@ -69,15 +70,21 @@ def verify_run(folder: Path, journals_only: bool = False) -> Report:
         journal.left_aside = all(start is not None and 0 < start.resumes != number for start in later)
     records: dict[str, FileRecord] = {}
     for number, journal in journals.items():
-        findings += journal.verdict(last=number == numbers[-1])
+        findings += journal.verdict(last=number == numbers[-1], trains=trains)
         records |= journal.records if not journals_only else {}
+    if trains:
+        records = {name: record for name, record in records.items() if not grows(name)}
     if journals_only:
         size = sum(journal.size for journal in journals.values())
         frames = sum(journal.frames for journal in journals.values())
         return Report(not findings, tuple(findings), len(journals), frames, size)
     findings += _check_files(folder, records)
     findings += _check_spec(folder, journals, {finding.file for finding in findings})
-    findings += _unrecorded(folder, records, ended=bool(numbers) and journals[numbers[-1]].seal_end is not None)
+    findings += (
+        ()
+        if trains
+        else _unrecorded(folder, records, ended=bool(numbers) and journals[numbers[-1]].seal_end is not None)
+    )
     size = sum(journal.size for journal in journals.values()) + sum(max(record.size, 0) for record in records.values())
     frames = sum(journal.frames for journal in journals.values())
     return Report(not findings, tuple(findings), len(records) + len(journals), frames, size)
@@ -152,17 +159,20 @@ class _Journal:
             self.say(self._good, text)
         self._good = offset
 
-    def verdict(self, last: bool) -> list[Fault]:
+    def verdict(self, last: bool, trains: bool) -> list[Fault]:
         """Returns everything that is wrong with this file."""
+        is_written = last and trains
         # What a later attempt has cut, or left aside, counts no more: its process may have written on, or never ended.
         vouched = (self.cut is not None or self.left_aside) and not last
         for damage in self._damages:
+            if is_written and damage.tail:
+                continue
             self.say(damage.offset, damage.text)
         if self.start is None and not any(damage.offset == 0 for damage in self._damages):
             self.say(0, "does not begin with the description of an attempt")
         if self.start is not None and self.start.attempt != self.number:
             self.say(0, f"describes attempt {self.start.attempt}, not {self.number}")
-        if self.seal_end is None and not vouched:
+        if self.seal_end is None and not vouched and not is_written:
             self.say(self.size, f"is not sealed: it ends at byte {self.size} without its last frame")
         elif self.seal_end is not None and self.size > self.seal_end and not vouched:
             self.say(self.seal_end, f"bytes {self.seal_end}–{self.size - 1}: written after the seal")

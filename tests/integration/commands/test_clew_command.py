@@ -265,6 +265,9 @@ def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on_from_there(tmp_path: 
     process = subprocess.Popen([sys.executable, "-m", "clew_gui", *words], stdout=subprocess.PIPE, text=True)
     with process:
         wait_for(folder, trained(100))
+        checked = clew("verify", folder)
+        assert (checked.returncode, "not as it was written" in checked.stdout) == (0, False)
+        assert "It still trains; it was checked up to here." in checked.stdout
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130

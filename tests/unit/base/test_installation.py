@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import site
 import subprocess
 import sys
 import tomllib
@@ -33,8 +34,8 @@ class Here:
     def set(self, *, has_pip: bool, may_write: bool, user_site: bool) -> None:
         """Decides what the Python finds around it."""
         self._patch.setattr(installation, "find_spec", lambda _: object() if has_pip else None)
-        self._patch.setattr(installation.os, "access", lambda *_: may_write)
-        self._patch.setattr(installation.site, "ENABLE_USER_SITE", user_site)
+        self._patch.setattr(os, "access", lambda *_: may_write)
+        self._patch.setattr(site, "ENABLE_USER_SITE", user_site)
 
 
 @pytest.fixture

@@ -39,6 +39,22 @@ def test_an_untouched_run_is_in_order(tmp_path: Path) -> None:
     assert report.bytes == sum(path.stat().st_size for path in files)
 
 
+def test_a_run_that_still_trains_is_checked_up_to_here(tmp_path: Path) -> None:
+    """Its journal has no end, its last frame may be half there, and files have no record yet or grow on."""
+    folder = small_run(tmp_path / "run")
+    with JournalWriter.create(folder.journal(2)) as writer:
+        writer.append(describe(folder, 2))
+        folder.log.write_text("attempt 2 prints on", encoding="utf-8")
+        (folder.path / ".reserve-2").write_bytes(bytes(10))
+        with writer.path.open("ab") as file:
+            file.write(encode_frame(points(0, [3.0]))[:-2])
+        assert verify_run(folder.path, trains=True).findings == ()
+        assert {one.file for one in verify_run(folder.path).findings} == {"journal.0002", "log.txt", ".reserve-2"}
+        picture = folder.artifacts / "picture.bin"
+        picture.write_bytes(b"changed")
+        assert [one.file for one in verify_run(folder.path, trains=True).findings] == ["artifacts/picture.bin"]
+
+
 @pytest.mark.needs("quick-system")
 @pytest.mark.parametrize("make", [small_run, lambda path: two_attempts(path), lambda path: two_attempts(path, False)])
 def test_every_flipped_byte_of_every_file_is_found_in_its_file_and_near_its_place(

@@ -48,6 +48,13 @@ def left_run(folder: Path, history: History) -> LeftRun | None:
     return LeftRun(folder, begun) if begun is not None and _runs(begun, folder) else None
 
 
+def trains_here(folder: Path) -> bool:
+    """Whether the run in ``folder`` trains on this computer now; one that cannot be read is not known to."""
+    with suppress(ProblemError):
+        return left_run(folder, read_run(folder)) is not None
+    return False
+
+
 def _runs(begun: Attempt, folder: Path) -> bool:
     here = begun.host == socket.gethostname() and begun.pid > 0
     journal = RunFolder(folder).journal(begun.attempt)
