@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 _PIP = "pip==26.3"
 """In both packages, for what somebody adds: MLflow, pyarrow, scikit-learn."""
+_LEFT_OUT = ("PySide6/qml/", "PySide6/Qt/qml/")
+"""Qt's other way to make windows, which Clew does not use: 7 MB, with paths of 150 characters."""
 _DESCRIBED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
@@ -99,7 +101,8 @@ class Target:
             self.download(Path(scratch), [str(wheel), *self.requirements("gui", "sweep")])
             for path in sorted(Path(scratch).glob("*.whl")):
                 with zipfile.ZipFile(path) as archive:
-                    yield from ((name, archive.read(name)) for name in archive.namelist() if not name.endswith("/"))
+                    names = (name for name in archive.namelist() if not name.endswith("/"))
+                    yield from ((name, archive.read(name)) for name in names if not name.startswith(_LEFT_OUT))
 
 
 def of_tests(target: Target, names: set[str]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _LAUNCHERS = {False: ("t64.exe", "python.exe"), True: ("w64.exe", "pythonw.exe")
 """Without or with a window: the launcher of distlib, and the Python that it starts. The first have a console."""
 _THEN = (1980, 1, 1, 0, 0, 0)
 """The date of each file in the archive: the earliest that the format knows."""
+LONGEST = 140
+"""Characters of a path in the folder. Windows takes 260 in all, and a desktop that OneDrive keeps has up to 100."""
 
 
 def write_folder(wheel: Path, target: Path) -> None:
@@ -26,7 +29,16 @@ def write_folder(wheel: Path, target: Path) -> None:
     content |= {f"python/Lib/site-packages/{name}": data for name, data in WINDOWS.packages(wheel)}
     content |= {f"{program.name}.exe": launcher(program) for program in programs()}
     content["LICENSE"] = (ROOT / "LICENSE").read_bytes()
-    target.write_bytes(zipped({f"clew/{name}": data for name, data in content.items()}))
+    folder = {f"clew/{name}": data for name, data in content.items()}
+    check_lengths(folder)
+    target.write_bytes(zipped(folder))
+
+
+def check_lengths(names: Iterable[str]) -> None:
+    """Raises ``ValueError`` for a path with which the folder may not be unpacked everywhere."""
+    longest = max(names, key=len)
+    if len(longest) > LONGEST:
+        raise ValueError(f"{longest} has {len(longest)} characters, of which Windows may take {LONGEST}")
 
 
 def launcher(program: Program) -> bytes:

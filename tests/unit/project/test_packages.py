@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from linux.debian import control, script
-from wheels import LINUX, ROOT, WINDOWS, Program, programs
-from windows.folder import launcher, zipped
+from wheels import LINUX, ROOT, WINDOWS, Program, Target, programs
+from windows.folder import LONGEST, check_lengths, launcher, zipped
 
 _NAMES = {"clew", "clew-agent", "clew-window"}
 
@@ -47,6 +49,26 @@ def test_each_system_gets_what_is_meant_for_it() -> None:
     windows, linux = (" ".join(target.requirements("cpu")) for target in (WINDOWS, LINUX))
     assert ("msvc-runtime" in windows, "tensorflow-cpu" in windows) == (True, False)
     assert ("msvc-runtime" in linux, "tensorflow-cpu" in linux) == (False, True)
+
+
+@pytest.mark.parametrize("target", [WINDOWS, LINUX], ids=["windows", "linux"])
+def test_parts_of_qt_that_no_window_of_clews_uses_are_left_out(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"PySide6/QtCore.pyd", "PySide6/Qt/plugins/platforms/libqxcb.so", "clew_gui/views/qml.py"}
+
+    def download(_: Target, folder: Path, wanted: Sequence[str]) -> None:
+        assert any(text.startswith("optuna") for text in wanted), "sweeps work without anything that is installed later"
+        with zipfile.ZipFile(folder / "one.whl", "w") as archive:
+            for name in (*names, "PySide6/qml/Qt/labs/a.qml", "PySide6/Qt/qml/QtQml/qmldir"):
+                archive.writestr(name, b"")
+
+    monkeypatch.setattr(Target, "download", download)
+    assert {name for name, _ in target.packages(Path("clew.whl"))} == names
+
+
+def test_a_path_that_windows_may_not_take_ends_the_build() -> None:
+    check_lengths(["a", "b" * LONGEST])
+    with pytest.raises(ValueError, match="characters"):
+        check_lengths(["a", "b" * (LONGEST + 1)])
 
 
 def test_the_package_for_debian_asks_for_the_libraries_of_the_window_too() -> None:
