@@ -12,7 +12,7 @@ import math
 import os
 import re
 import secrets
-import select
+import selectors
 import socket
 import subprocess
 import sys
@@ -323,7 +323,7 @@ class ScriptProcess:
         looked_at = self._socket or self._door
         if looked_at is None:
             time.sleep(seconds)
-        elif select.select([looked_at], [], [], seconds)[0]:
+        elif _has_input(looked_at, seconds):
             with suppress(OSError):
                 if self._socket is None:
                     self._let_in()
@@ -506,6 +506,13 @@ def failure(name: str, code: int, exception: str | None, log: Path, step: int) -
     last = next((line.rstrip(".") for line in reversed(tail(log).splitlines()) if line[:1].strip()), "")
     said = f": {reason}." if reason else f". It last printed: {last}." if last else "."
     return Problem("script.failed", f"{name} {how} at step {step}{said}", "What it printed is in log.txt.", "log.txt")
+
+
+def _has_input(sock: socket.socket, seconds: float) -> bool:
+    """Whether something comes within these seconds. A socket may have any number, unlike what ``select`` takes."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 def _reason(report: str) -> str:

@@ -112,6 +112,26 @@ def signature(module: str) -> dict[str, str]:
     return {node.name: ast.unparse(node.args) for node in found if not node.name.startswith("_")}
 
 
+@pytest.mark.unix("numbers of files that select does not know")
+def test_input_of_a_file_with_a_high_number_is_seen() -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"x")
+        os.dup2(reading, 2000)
+        assert operating_system.wait_for_input(2000, writing) == [2000]
+        os.close(writing)
+        assert os.read(2000, 1) == b"x"
+        assert operating_system.wait_for_input(2000) == [2000], "its end"
+        os.close(2000)
+    finally:
+        os.close(reading)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.parametrize(("one", "other"), [("posix", "windows"), ("posix_terminal", "windows_console")])
 def test_each_system_takes_the_same_arguments(one: str, other: str) -> None:
     first, second = signature(one), signature(other)

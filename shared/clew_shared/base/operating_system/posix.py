@@ -97,6 +97,8 @@ _LOOK_S = 0.001
 _MOST_DESCRIPTORS = 65_536
 """More descriptors than strangers on one node can open in the three seconds after which a silent connection is
 dropped."""
+_SELECT_KNOWS = 1024
+"""``select`` takes numbers of files below this."""
 _PARENT_POLL_S = 0.5
 _TMP = Path("/tmp")  # noqa: S108  # what is put there is checked to be the user's own
 
@@ -281,7 +283,17 @@ def _live_as_copy(work: Callable[[], int], blocked: set[int | signal.Signals]) -
 
 def wait_for_input(*handles: int) -> list[int]:
     """Wait until one of the pipes, files or terminals has something to read, or its end; returns which ones."""
-    return select.select(handles, [], [])[0]
+    return wait_within(handles, None)
+
+
+def wait_within(handles: Sequence[int], seconds: float | None) -> list[int]:
+    """Wait as ``wait_for_input``, at most that many seconds (None: without end)."""
+    if max(handles) < _SELECT_KNOWS:  # poll of macOS knows no terminals
+        return select.select(handles, [], [], seconds)[0]
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return [handle for handle, _ in poll.poll(None if seconds is None else 1000 * seconds)]
 
 
 def parent_id() -> int:

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import pty
-import select
 import signal
 import struct
 import termios
@@ -19,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from clew_shared.base.operating_system.posix import wait_within
 
 __all__ = [
     "RESIZED",
@@ -79,8 +80,7 @@ def _keys_as_characters(handle: int, echo: bool) -> Iterator[None]:
 def _typed_line(terminal: IO[bytes], within_s: float) -> str | None:
     typed = b""
     while not typed.endswith(b"\n"):
-        ready, _, _ = select.select([terminal], [], [], within_s)
-        data = terminal.read(1024) if ready else b""
+        data = terminal.read(1024) if wait_within([terminal.fileno()], within_s) else b""
         if not data:
             return None
         typed += data
