@@ -22,8 +22,9 @@ from clew_shared import __version__
 _PYTHON = ("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal", "python3.11-venv")
 _OURS = re.compile(r"(lib)?python3\.11|media-types|libdb5|libnsl|libtirpc")
 """Dependencies of those that the package answers itself, or that Clew works without."""
-_LEFT_OUT = ("sitecustomize.py", "lib-dynload/_dbm*.so", "lib-dynload/nis*.so")
-"""A link to Debian's own file, and the modules of libraries that newer systems lack or call otherwise."""
+_LEFT_OUT = ("sitecustomize.py", "EXTERNALLY-MANAGED", "lib-dynload/_dbm*.so", "lib-dynload/nis*.so")
+"""A link to Debian's own file, the file with which its pip refuses to install anything beside apt, and the modules of
+libraries that newer systems lack or call otherwise."""
 _HOME = "opt/clew"
 _THEN = "1577836800"
 """The date of each file, in seconds since 1970: the first of January 2020. The bytes would tell the hour."""
@@ -55,6 +56,7 @@ _BEFORE_REMOVAL = f"""\
 #!/bin/sh
 set -e
 find /{_HOME}/lib -name __pycache__ -prune -exec rm -rf {{}} +
+[ "$1" != remove ] || rm -rf /{_HOME}/local  # what pip has added
 """
 
 

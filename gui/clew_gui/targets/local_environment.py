@@ -48,6 +48,9 @@ _PROBE = "import json, tensorflow; print(json.dumps(tensorflow.__version__))"
 _WHERE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _FILE = re.compile(r"\s*(?:Downloading|Using cached) (?:\S*/)?([A-Za-z0-9_.]+)-\d")
+_BROKEN = re.compile(r"connection broken by '(.+)': ")
+_NOTHING_FOUND = ("Could not find a version", "have conflicting dependencies")
+"""What pip says of a connection and of packages that it has not found."""
 _LOOK_S = 0.1
 _NO_VENV = (
     "Install uv (https://docs.astral.sh/uv), on Debian and Ubuntu the package python3-venv, or name a Python that has "
@@ -280,6 +283,12 @@ def _end_on(stop: threading.Event, over: threading.Event, process: subprocess.Po
 
 
 def _failed(lines: Sequence[str]) -> ProblemError:
+    broken = [found[1] for line in lines if (found := _BROKEN.search(line))]
+    # Without an index pip finds no version at all, which it then calls a conflict.
+    if broken and any(words in line for line in lines for words in _NOTHING_FOUND):
+        reason = broken[-1].rpartition(": ")[2].partition(" (")[0].strip("\"'(). ")
+        text = f"The package index, from which TensorFlow comes, cannot be reached: {reason}."
+        return problem("setup.index", text, "Check the internet connection and the proxy, then try again.")
     said = [line for line in lines if "ERROR" in line or "rror:" in line] or list(lines) or ["it gave no reason"]
     text = f"The environment could not be made: {said[0].removeprefix('ERROR: ')[:300].strip('. ')}."
     return problem("setup.failed", text, "Check the internet connection and the room on the disk, then try again.")

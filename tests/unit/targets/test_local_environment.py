@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -149,6 +151,51 @@ def test_what_cannot_be_installed_leaves_nothing(places: Places, index: Path) ->
     assert failed.value.problems[0].code == "setup.failed"
     assert "tensorflow" in failed.value.problems[0].text
     assert not environment_folder(places).exists()
+
+
+@pytest.mark.needs("venv")
+def test_an_index_that_cannot_be_reached_is_no_conflict_of_versions(
+    places: Places, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
+    with pytest.raises(ProblemError) as failed:
+        make_environment(places, lambda _: None, no_stop())
+    (problem,) = failed.value.problems
+    assert problem.code == "setup.index"
+    assert "cannot be reached: " in problem.text
+    assert "refused" in problem.text
+
+
+_HOST = "HTTPSConnection(host='pypi.org', port=443)"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            f"NameResolutionError(\"{_HOST}: Failed to resolve 'pypi.org' ([Errno -3] …)\")",
+            "Failed to resolve 'pypi.org",
+        ),
+        ("ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 403 No'))", "403 No"),
+        (f'ReadTimeoutError("{_HOST}: Read timed out. (read timeout=15)")', "Read timed out"),
+    ],
+)
+def test_the_reason_is_the_connections_own(error: str, reason: str) -> None:
+    retried = f"WARNING: Retrying (Retry(total=0)) after connection broken by '{error}': /simple/keras/"
+    conflict = "ERROR: Cannot install keras because these package versions have conflicting dependencies."
+    (problem,) = local_environment._failed([retried, conflict]).problems
+    assert problem.code == "setup.index"
+    assert problem.text.endswith(f"cannot be reached: {reason}.")
+    (problem,) = local_environment._failed([retried, "ERROR: [Errno 28] No space left on device"]).problems
+    assert (problem.code, "No space left" in problem.text) == ("setup.failed", True), "it came back, and this is why"
+    (problem,) = local_environment._failed([conflict]).problems
+    assert problem.code == "setup.failed"
 
 
 @pytest.mark.parametrize("step", ["Making", "Looking"])
