@@ -8,7 +8,9 @@ release, but an environment can be changed by hand afterwards. No Qt is imported
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import metadata
+from importlib.util import find_spec
 
 from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.problem import Problem
@@ -17,14 +19,14 @@ _DISTRIBUTIONS = ("PySide6-Essentials", "PySide6")
 _IMMORTAL_NONE = (3, 12)
 
 
-def find_problem(python: tuple[int, ...], pyside: str | None) -> Problem | None:
-    """Says what is wrong with this pair of a Python version and a PySide6 version (None: not installed), if
+def find_problem(python: tuple[int, ...], pyside: str, missing: Sequence[str] = ()) -> Problem | None:
+    """Says what is wrong with this pair of a Python version and a PySide6 version, or with what is ``missing``, if
     anything."""
-    if pyside is None:
+    if missing:
         return Problem(
             code="gui.qt_missing",
-            text="The window needs PySide6, which is not installed.",
-            hint=f"{how_to_install(*WINDOW)}. Runs without a window work as they are: clew run softmax.",
+            text=f"The window needs {' and '.join(missing)}, which this Python does not have.",
+            hint=f"{how_to_install(*WINDOW)}. Runs without a window work as they are: clew run softmax",
         )
     if python[:2] < _IMMORTAL_NONE and pyside.split(".")[:3] == ["6", "12", "0"]:
         return Problem(
@@ -35,16 +37,17 @@ def find_problem(python: tuple[int, ...], pyside: str | None) -> Problem | None:
     return None
 
 
-def installed_pyside() -> str | None:
-    """The installed PySide6's version, read from package metadata, or None."""
+def installed_pyside() -> str:
+    """The installed PySide6's version, read from package metadata; empty if it is not known."""
     for name in _DISTRIBUTIONS:
         try:
             return metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return None
+    return ""
 
 
 def check_qt() -> Problem | None:
     """Says what prevents importing Qt here, if anything. Call it before ``clew_gui.app`` is imported."""
-    return find_problem(sys.version_info[:3], installed_pyside())
+    missing = [name for name in ("PySide6", "pyqtgraph") if find_spec(name) is None]
+    return find_problem(sys.version_info[:3], installed_pyside(), missing)

@@ -47,11 +47,7 @@ def run() -> int:
     """Open the window as on a desktop, until it is painted."""
     setattr(start, "has_display", lambda *_: True)  # noqa: B010  # Qt paints offscreen
 
-    def has_qt() -> bool:
-        _watch()
-        return True
-
-    setattr(start, "_has_qt", has_qt)  # noqa: B010  # asked last before the window is imported
+    setattr(start, "check_qt", _watch)  # noqa: B010  # asked last before the window is imported
     return main(["start", "--exercise", "softmax"])
 
 

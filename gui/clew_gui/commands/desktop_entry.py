@@ -14,9 +14,10 @@ from typing import NamedTuple
 from clew_gui.base import desktop_entry as entries
 from clew_gui.base.desktop_entry import DesktopEntry
 from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.qt_guard import check_qt
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 
 _WITHIN_S = 60.0
 """Bound on a desktop's own programs; PowerShell alone takes seconds to begin."""
@@ -50,6 +51,8 @@ def desktop_entry(context: CommandContext, argv: Sequence[str]) -> int:
     parser = Parser("clew desktop-entry", f"{about} a hand-in checks it there. --remove takes all of it away again.")
     parser.add_argument("--remove", action="store_true", help="take it away again")
     options = parser.parse_args(list(argv))
+    if not options.remove and (found := check_qt()) is not None:
+        raise ProblemError(found)
     desktop = _DESKTOPS.get(operating_system.NAME, _LINUX)
     entry = desktop.make(entries.window_program(), desktop.folder(context.places))
     try:

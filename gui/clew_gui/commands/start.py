@@ -12,13 +12,12 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
 from clew_gui.commands.has_display import has_display
+from clew_gui.qt_guard import check_qt
 from clew_shared.base import operating_system
-from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
@@ -52,9 +51,8 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
 
 def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
     """The window on ``exercise``; empty: on the one that was open last. It checks ``handin``, if that is not empty."""
-    if not _has_qt():
-        hint = f"{how_to_install(*WINDOW)}. Everything else works without: clew run softmax"
-        raise problem("start.qt", "The window needs PySide6 and pyqtgraph, which are not installed.", hint)
+    if (found := check_qt()) is not None:
+        raise ProblemError(found)
     gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
     try:
         from clew_gui.app import open_window
@@ -64,19 +62,13 @@ def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
     return open_window(exercise, catalogue, handin=handin)
 
 
-def _has_qt() -> bool:
-    return find_spec("PySide6") is not None and find_spec("pyqtgraph") is not None
-
-
 def _without_display(context: CommandContext, card: ExerciseCard, picture: Path) -> int:
     context.say(f"There is no display here, so {card.id} runs in the terminal.")
     status, folder = _run(context, card)
     if folder is None:
         return status
-    if not _has_qt():
-        context.say(
-            f"PySide6 and pyqtgraph are not installed, so there is no picture of the window. {how_to_install(*WINDOW)}."
-        )
+    if (found := check_qt()) is not None:
+        context.say(f"There is no picture of the window. {found.text} {found.hint}")
         return status
     return _paint(context, card, folder, picture) or status
 
