@@ -3,6 +3,7 @@ told: files on Linux and macOS, a script for Windows."""
 
 from __future__ import annotations
 
+import io
 import os
 import plistlib
 import shlex
@@ -123,6 +124,8 @@ def macos(words: Sequence[str], folder: Path) -> DesktopEntry:
     return DesktopEntry(found, [app])
 
 
+_ICNS = {b"ic11": 32, b"ic12": 64, b"ic07": 128, b"ic08": 256}
+"""Apple's names of the sizes that are PNG files on every macOS."""
 _HANDIN_UTI = "clew.handin"
 _INFO = {
     "CFBundleName": NAME,
@@ -131,8 +134,17 @@ _INFO = {
     "CFBundleExecutable": "clew",
     "CFBundleIconFile": "clew",
     "NSHighResolutionCapable": True,
+    # A script has no architecture: without this, macOS may run it, and Python with it, as if on an Intel processor.
+    "LSArchitecturePriority": ["arm64", "x86_64"],
+    # macOS looks at what follows a name's last dot, so hand-ins are archives to it: Clew is among what opens those.
     "CFBundleDocumentTypes": [
-        {"CFBundleTypeName": HANDIN, "CFBundleTypeRole": "Viewer", "LSItemContentTypes": [_HANDIN_UTI]}
+        {"CFBundleTypeName": HANDIN, "CFBundleTypeRole": "Viewer", "LSItemContentTypes": [_HANDIN_UTI]},
+        {
+            "CFBundleTypeName": "ZIP archive",
+            "CFBundleTypeRole": "Viewer",
+            "LSHandlerRank": "Alternate",
+            "LSItemContentTypes": ["public.zip-archive"],
+        },
     ],
     "UTExportedTypeDeclarations": [
         {
@@ -146,9 +158,18 @@ _INFO = {
 
 
 def icns(png: bytes) -> bytes:
-    """A picture of 256 × 256 pixels as macOS keeps icons."""
-    chunk = b"ic08" + struct.pack(">I", 8 + len(png)) + png
-    return b"icns" + struct.pack(">I", 8 + len(chunk)) + chunk
+    """A picture of 256 × 256 pixels as macOS keeps icons, in the sizes of the Finder, the Dock and their menus."""
+    pictures = {kind: _scaled(png, side) for kind, side in _ICNS.items()}
+    chunks = b"".join(kind + struct.pack(">I", 8 + len(data)) + data for kind, data in pictures.items())
+    return b"icns" + struct.pack(">I", 8 + len(chunks)) + chunks
+
+
+def _scaled(png: bytes, side: int) -> bytes:
+    from PIL import Image  # late: what Clew has without its window has none
+
+    made = io.BytesIO()
+    Image.open(io.BytesIO(png)).resize((side, side), Image.Resampling.LANCZOS).save(made, "PNG")
+    return made.getvalue()
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

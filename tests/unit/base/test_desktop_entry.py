@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import io
 import plistlib
 import re
 import stat
@@ -12,6 +13,7 @@ from pathlib import Path
 from xml.dom import minidom
 
 import pytest
+from PIL import Image
 
 from clew_gui.base import desktop_entry
 from clew_gui.base.desktop_entry import HANDIN_TYPE, icns, ico, picture, window_program
@@ -76,6 +78,9 @@ def test_macos_gets_an_application_that_starts_the_program_with_the_file(tmp_pat
     (declared,) = info["UTExportedTypeDeclarations"]
     assert f".{declared['UTTypeTagSpecification']['public.filename-extension'][0]}" == SUFFIX
     assert info["CFBundleDocumentTypes"][0]["LSItemContentTypes"] == [declared["UTTypeIdentifier"]]
+    archives = info["CFBundleDocumentTypes"][1]
+    assert (archives["LSItemContentTypes"], archives["LSHandlerRank"]) == (["public.zip-archive"], "Alternate")
+    assert info["LSArchitecturePriority"][0] == "arm64", "a script would be started for Intel processors"
     script = entry.files[content / "MacOS" / "clew"]
     subprocess.run(["sh", "-c", script.decode(), "clew", "a b.clew.zip"], check=True)
     assert Path(f"{program}.words").read_text().splitlines() == ["start", "a b.clew.zip"]
@@ -97,9 +102,13 @@ def test_icons_hold_the_picture_as_each_system_reads_it() -> None:
     png = picture("icon.png")
     assert struct.unpack(">2I", png[16:24]) == (256, 256)
     whole = icns(png)
-    assert whole[:4] == b"icns"
-    assert struct.unpack(">I", whole[4:8]) == (len(whole),)
-    assert whole[16:] == png
+    assert (whole[:4], struct.unpack(">I", whole[4:8])) == (b"icns", (len(whole),))
+    found, place = {}, 8
+    while place < len(whole):
+        kind, (length,) = whole[place : place + 4].decode(), struct.unpack(">I", whole[place + 4 : place + 8])
+        found[kind] = Image.open(io.BytesIO(whole[place + 8 : place + length])).size[0]
+        place += length
+    assert found == {"ic11": 32, "ic12": 64, "ic07": 128, "ic08": 256}
     image = ico(png)
     size, offset = struct.unpack("<2I", image[14:22])
     assert image[offset : offset + size] == png
