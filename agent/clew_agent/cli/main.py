@@ -11,7 +11,7 @@ from clew_shared import __version__
 from clew_shared.base.disk_full import no_room
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused
-from clew_shared.base.terminal import prepare_output
+from clew_shared.base.terminal import prepare_output, reader_has_left
 
 _COMMANDS = {
     "run": ("clew_agent.cli.headless", "run", "train a run spec here, without a window"),
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(f"clew-agent {name}", error.problems)
     except KeyboardInterrupt:
         return STOPPED
-    except BrokenPipeError:
-        sys.stdout = None  # the reader has gone: nothing more can be written there
-        return FAILED
     except OSError as error:
+        if reader_has_left(error):
+            sys.stdout = None  # nothing more can be written there
+            return FAILED
         if (full := no_room(error)) is None:
             raise
         complain(f"clew-agent {name}", [full])

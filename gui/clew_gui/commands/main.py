@@ -14,7 +14,7 @@ from clew_shared.base.disk_full import no_room
 from clew_shared.base.foreign import readable
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, long_names_refused, problem
-from clew_shared.base.terminal import prepare_output
+from clew_shared.base.terminal import prepare_output, reader_has_left
 
 
 class Command(NamedTuple):
@@ -132,10 +132,10 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else OK
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stdout = None  # its reader has left: nothing more can be written there
-        return FAILED
     except Exception as error:  # noqa: BLE001  # the process border
+        if reader_has_left(error):
+            sys.stdout = None  # nothing more can be written there
+            return FAILED
         if full := no_room(error):
             complain(context, f"clew {name}", [full])
             return FAILED

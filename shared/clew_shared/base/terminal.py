@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import os
@@ -70,6 +71,17 @@ class _Nowhere(io.TextIOWrapper):
     def isatty(self) -> bool:
         """Returns False."""
         return False
+
+
+def reader_has_left(error: Exception) -> bool:
+    """Whether an error says that nobody reads standard output any more. Windows calls that an invalid argument."""
+    if not isinstance(error, OSError) or error.errno != errno.EINVAL or error.filename is not None:
+        return isinstance(error, BrokenPipeError)
+    try:
+        print(flush=True)  # a line too many, where it was something else
+    except OSError:
+        return True
+    return False
 
 
 def ascii_json(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from rich.console import Console
 from clew_agent.cli import main as agent_cli
 from clew_gui.commands import main as cli
 from clew_gui.commands.output.progress import LiveDisplay
-from clew_shared.base.terminal import ascii_json, prepare_output
+from clew_shared.base.terminal import ascii_json, prepare_output, reader_has_left
 from tests.unit.commands.test_cli_progress import CARD, half_way
 from tests.unit.runs import small_run
 
@@ -70,6 +71,43 @@ def test_what_is_printed_on_a_closed_output_is_lost(monkeypatch: pytest.MonkeyPa
         assert cli.main(["runs"]) == 0
         print("nobody hears it", file=sys.stderr)
         assert not sys.stdout.isatty()
+
+
+class _Left(io.StringIO):
+    """An output whose reader has left, as a system calls it."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, text: str) -> int:
+        raise self.error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(errno.EPIPE, "gone"), OSError(errno.EINVAL, "Invalid argument")])
+@pytest.mark.parametrize("main", [cli.main, agent_cli.main])
+@pytest.mark.parametrize("words", [["--help"], ["--version"]])
+def test_a_reader_that_leaves_is_no_fault(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    main: Callable[[list[str]], int],
+    words: list[str],
+    error: OSError,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", _Left(error))
+    assert main(words) == 1
+    assert capsys.readouterr().err == ""
+    assert not (home / "command.log").exists()
+
+
+def test_another_invalid_argument_is_one() -> None:
+    assert not reader_has_left(OSError(errno.EINVAL, "Invalid argument")), "the output can still be written"
+    assert not reader_has_left(OSError(errno.EINVAL, "Invalid argument", "a file"))
+    assert not reader_has_left(ValueError())
 
 
 def test_once_more_changes_nothing(screen: Screen) -> None:
