@@ -12,6 +12,8 @@ import sys
 import unicodedata
 from functools import partial
 
+from clew_shared.base.harmless import say
+
 _PLAIN = {
     "–": "-",
     "—": "-",
@@ -78,7 +80,7 @@ def reader_has_left(error: Exception) -> bool:
     if not isinstance(error, OSError) or error.errno != errno.EINVAL or error.filename is not None:
         return isinstance(error, BrokenPipeError)
     try:
-        print(flush=True)  # a line too many, where it was something else
+        say()  # a line too many, where it was something else
     except OSError:
         return True
     return False
