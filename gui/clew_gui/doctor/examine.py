@@ -27,8 +27,8 @@ def examine(
     """Examine the site ``name``, one finding after another; ``prompter`` is asked what the login asks.
 
     Waits for the network: call it from a worker thread, and close the iterator, or set ``stop`` from any thread, to
-    end it. It first waits for the command on its way: mostly a moment, or as long as that moves. ``want_job`` sends a tiny job,
-    which shows what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
+    end it. It first waits for the command on its way: mostly a moment, or as long as that moves. ``want_job`` sends a
+    tiny job, which shows what a node has. Every refusal is a finding; nothing is raised but what the prompter raises.
     """
     stop = stop or threading.Event()
     if is_local(site):
