@@ -42,6 +42,8 @@ _NO_VALUES = (2**32 - 2, 2**32 - 1)
 """What older versions write for an energy that is not known."""
 _BYTES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _UNKNOWN = "Invalid job id specified"
+_FORBIDDEN = "Access/permission denied"
+"""Says ``scontrol`` on a site that lets nobody ask for jobs."""
 SUBMITTED = r"(?:Submitted batch job )?([0-9]{1,12})(?:(?:;| on cluster )([A-Za-z0-9_.-]{1,100}))?"
 """The answer to a submission: the id, and the cluster where that is named."""
 _PHASES = {
@@ -196,7 +198,7 @@ class Slurm(Scheduler):
         wanted = job.number or latest_named(found, self.name_of(job.job))
         state = next((state for state in found if state.id == wanted), None)
         if state is None:
-            return not_heard(job, output, output.code == 0 or _UNKNOWN in output.said)
+            return not_heard(job, output, output.code == 0 or _UNKNOWN in output.said or _FORBIDDEN in output.said)
         return replace(state, id=job.id or state.id)
 
     def history(self, jobs: Sequence[JobRef]) -> Command | None:

@@ -261,6 +261,8 @@ def test_only_an_answer_or_the_lack_of_such_a_command_says_that_there_is_no_such
     assert again(ref("7"), Output(0)) is None
     assert again(ref("7"), Output(153 if name == "pbs" else 1, err=slurm.UNKNOWN)) is None
     assert again(ref("7"), Output(127, err="sh: 1: not found")) is None
+    if name != "pbs":
+        assert again(ref("7"), Output(1, err="slurm_load_jobs error: Access/permission denied")) is None
     silent = (Output(1, err=slurm.DOWN), Output(0, late=True), Output(255, err=pbs.TORQUE_DOWN))
     assert [state.phase for one in silent if (state := again(ref("7"), one)) is not None] == [Phase.SILENT] * 3
 
