@@ -350,7 +350,11 @@ def test_a_sitting_on_a_site_with_codes_asks_for_one_code(coded: Clew, cluster: 
 
     assert done("logout", "minicluster").stdout == "You were not logged in to minicluster.\n"
     assert done("logout", "minicluster-otp").stdout == "Logged out of student@login.\nJobs go on.\n"
-    assert json.loads(done("logout", "minicluster-otp", "--json").stdout) == {"ended": [], "stay": []}
+    assert json.loads(done("logout", "minicluster-otp", "--json").stdout) == {
+        "ended": [],
+        "stay": [],
+        "removed": [],
+    }
     assert "You are not logged in anywhere." in done("logout", "--list").stdout
     assert coded("logout", "minicluster-opt").returncode == 2
     assert coded("fetch", *site).returncode == 2, "it asks again, and the code was used"

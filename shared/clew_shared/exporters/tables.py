@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from clew_shared.base.harmless import csv_cell
 from clew_shared.exporters.rows import (
@@ -31,6 +33,8 @@ SERIES_HEADER = "run,series,x,y,x_label,x_unit,y_label,y_unit"
 PULSE_HEADER = "run,time,process,host,name,value"
 UPDATES_HEADER = f"run,{','.join(UpdateRows._fields)}"
 
+_NEAR, _FAR = 1e9, 9e9
+"""Seconds since 1970 between which a time has ten digits, and a float has its microseconds."""
 _JSON_WORDS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _ENCODER = msgspec.json.Encoder()
 
@@ -183,32 +187,57 @@ def _export(source: History | Path, out: Path, suffix: str, header: str, lines: 
 # Runs have millions of points: msgspec writes a number in a tenth of the time that Python takes.
 
 
-def _plain(rows: ExportRows, words: Mapping[str, str]) -> Iterator[tuple[int, float | str, float | None]]:
-    """Steps, values (``words`` for those that are not finite) and times, None where unknown."""
+def _values(rows: ExportRows, words: Mapping[str, str]) -> list[float | str]:
+    """The values, with ``words`` for those that are not finite."""
     values: list[float | str] = rows.values.tolist()
-    with np.errstate(over="ignore"):
-        rounded = np.round(rows.wall, 6)
-    wall: list[float | None] = np.where(np.isfinite(rounded), rounded, rows.wall).tolist()  # of absurd times nothing
     for place in np.flatnonzero(~np.isfinite(rows.values)).tolist():
         values[place] = words[repr(values[place])]
-    for place in np.flatnonzero(~np.isfinite(rows.wall) | (rows.wall == 0)).tolist():
-        wall[place] = None
-    return zip(rows.steps.tolist(), values, wall, strict=True)
+    return values
+
+
+def _microseconds(rows: ExportRows) -> tuple[NDArray[np.int64], list[int]]:
+    """The times in whole microseconds since 1970, and the places of those for which that cannot be said, or has other
+    than sixteen digits."""
+    usual = (rows.wall >= _NEAR) & (rows.wall < _FAR)
+    wall = np.where(usual, rows.wall, _NEAR)
+    seconds = np.floor(wall)
+    micro = (seconds * 1e6 + np.rint((wall - seconds) * 1e6)).astype(np.int64)
+    return micro, np.flatnonzero(~usual).tolist()
+
+
+def _decimals(micro: NDArray[np.int64]) -> list[str]:
+    """The numbers of sixteen digits with a point before the last six."""
+    codes = np.full((len(micro), 17), ord("."), np.uint32)
+    for column in (*range(16, 10, -1), *range(9, -1, -1)):
+        micro, digits = np.divmod(micro, 10)
+        codes[:, column] = digits + ord("0")
+    words: list[str] = codes.view("U17")[:, 0].tolist()
+    return words
 
 
 def _csv_lines(run: str, rows: ExportRows) -> bytes:
-    table = [(step, True, value, wall) for step, value, wall in _plain(rows, {one: one for one in _JSON_WORDS})]
-    text = msgspec.json.encode(table)[2:-2].decode().replace('"', "").replace("null", "").replace("],[", "\0")
-    text = text.replace("true", csv_cell(rows.metric)).replace(
-        "\0", f"\n{csv_cell(run)},"
-    )  # a cell has no null character
+    micro, odd = _microseconds(rows)
+    times = _decimals(micro)
+    for place in odd:
+        when = float(rows.wall[place])
+        times[place] = f"{when:.6f}" if when and math.isfinite(when) else ""
+    values = _values(rows, {one: one for one in _JSON_WORDS})
+    table = list(zip(rows.steps.tolist(), repeat(True), values, times, strict=False))
+    text = msgspec.json.encode(table)[2:-2].decode().replace('"', "").replace("],[", "\0")
+    text = text.replace("true", csv_cell(rows.metric))
+    text = text.replace("\0", f"\n{csv_cell(run)},")  # a cell has no null character
     return f"{csv_cell(run)},{text}\n".encode()
 
 
 def _json_lines(run: str, rows: ExportRows) -> bytes:
+    micro, odd = _microseconds(rows)
+    times: list[float | None] = (micro / 1e6).tolist()
+    for place in odd:
+        when = float(rows.wall[place])
+        times[place] = when if when and math.isfinite(when) else None
     return _ENCODER.encode_lines(
         {"run": run, "step": step, "metric": rows.metric, "value": value, "wall_time": wall}
-        for step, value, wall in _plain(rows, _JSON_WORDS)
+        for step, value, wall in zip(rows.steps.tolist(), _values(rows, _JSON_WORDS), times, strict=True)
     )
 
 

@@ -133,7 +133,7 @@ def test_what_is_for_people_goes_to_standard_error(tiny: Tiny) -> None:
     for words in ("Data set digits", "step 100 of 100", "Finished: 100 steps", str(tiny.folder)):
         assert words in err
     assert "[ ] A point better than 90.79 % (needs MNIST)" in err
-    assert "] 90 % on the small digits (Test accuracy, best value: " in err
+    assert "] 90 % on the small digits (Test accuracy: " in err
 
 
 def test_the_run_is_listed_and_shown(tiny: Tiny) -> None:

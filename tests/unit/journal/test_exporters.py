@@ -72,7 +72,7 @@ def test_csv_holds_every_point_in_long_form(tmp_path: Path) -> None:
     assert path == tmp_path / "out" / "softmax-5f2b8c1e.csv"
     text = path.read_text()
     assert text.splitlines()[0] == "run,step,metric,value,wall_time"
-    assert text.splitlines()[1] == f"{RUN},0,loss,4.0,1700000001.5"
+    assert text.splitlines()[1] == f"{RUN},0,loss,4.0,1700000001.500000"
     rows = [
         (int(r["step"]), r["metric"], float(r["value"]), float(r["wall_time"]))
         for r in csv.DictReader(text.splitlines())
