@@ -44,14 +44,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def test_an_environment_with_pip(here: Here) -> None:
-    python = here.folder / "bin" / "python"
+    python = shlex.quote(str(here.folder / "bin" / "python"))
     assert how_to_install("optuna") == f"Type in a terminal: {python} -m pip install optuna"
     assert how_to_install("a>=1", "b").endswith(f"in a terminal: {python} -m pip install 'a>=1' b")
 
 
 def test_a_tool_of_uv_has_no_pip(here: Here) -> None:
     here.set(has_pip=False, may_write=True, user_site=False)
-    python = here.folder / "bin" / "python"
+    python = shlex.quote(str(here.folder / "bin" / "python"))
     assert how_to_install("optuna") == f"Type in a terminal: uv pip install --python {python} optuna"
 
 
@@ -65,7 +65,7 @@ def test_an_application_of_pipx(here: Here, has_pip: bool) -> None:
 @pytest.mark.parametrize(("user_site", "begin"), [(False, "sudo "), (True, "")])
 def test_what_an_administrator_installed(here: Here, user_site: bool, begin: str) -> None:
     here.set(has_pip=True, may_write=False, user_site=user_site)
-    python = here.folder / "bin" / "python"
+    python = shlex.quote(str(here.folder / "bin" / "python"))
     assert how_to_install("optuna") == f"Type in a terminal: {begin}{python} -m pip install optuna"
 
 
