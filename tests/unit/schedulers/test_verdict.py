@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clew_gui.schedulers.pbs import pbs_reason
 from clew_gui.schedulers.registry import NAMES, scheduler_of
-from clew_gui.schedulers.slurm import slurm_reason
+from clew_gui.schedulers.slurm_reasons import slurm_reason
 from clew_gui.schedulers.state import ENDED, JobState, JobUse, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import (
     NEVER_BEGAN,
