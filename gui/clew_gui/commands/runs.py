@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,6 @@ from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import RunSummary, Summaries, results_of
 from clew_shared.base.number_words import quantity
-from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import on_servers
@@ -71,8 +71,9 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
     chosen = filtered(kept, options.filter, known, jobs, Summaries(context.places, known.exercises))
     shown = chosen if options.all else chosen[-_SHOWN:]
     if options.json:
+        answers = cache(partial(kept_answers, context.places))
         context.say_json(
-            [{"number": run.number} | _as_json(run.folder, known, jobs, run.note, context.places) for run in shown]
+            [{"number": run.number} | _as_json(run.folder, known, jobs, run.note, answers) for run in shown]
         )
         return OK
     console = context.console()
@@ -267,7 +268,8 @@ def show(context: CommandContext, argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     folder, jobs = find_run(context.places, options.run), KeptJobs(context.places)
     if options.json:
-        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder), context.places))
+        answers = partial(kept_answers, context.places)
+        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder), answers))
     else:
         _show(context, folder, read_run(folder), jobs)
     return OK
@@ -343,7 +345,9 @@ def _file_lines(folder: Path, history: History) -> list[str]:
     return lines
 
 
-def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote, places: Places) -> dict[str, object]:
+def _as_json(
+    folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote, answers: Callable[[str], Mapping[str, str]]
+) -> dict[str, object]:
     """``summary`` with the spec's settings, the goals, and what a person wrote."""
     try:
         history = read_run(folder)
@@ -361,8 +365,8 @@ def _as_json(folder: Path, known: Catalogue, jobs: KeptJobs, note: RunNote, plac
         found["problems"] = error.problems
     data = data_asked(spec, card)
     judged = [goal for goal in card.goals if not data or is_for(goal, data)] if card else []
-    answers = kept_answers(places, card.id) if card else {}
-    found["goals"] = {goal.id: check_goal(goal, history, card, spec, answers).reached for goal in judged}
+    given = answers(card.id) if card else {}
+    found["goals"] = {goal.id: check_goal(goal, history, card, spec, given).reached for goal in judged}
     if spec is not None:
         found |= {"name": spec.name, "preset": spec.preset, "seed": spec.seed, "data": spec.data, "params": spec.params}
         found |= {"strategy": spec.strategy, "devices": spec.devices, "nodes": spec.nodes, "precision": spec.precision}
