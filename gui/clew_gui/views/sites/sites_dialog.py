@@ -352,9 +352,9 @@ class SitesDialog(Dialog):
         name = draft.name if draft.kept is not None else self.name.text().strip()
         try:
             if draft.kept is not None and self._store.path(name).exists():
-                self._store.load(name)  # one that cannot be read any more is not written over
-            self.read_again(draft.name)
+                draft.take(self._store.load(name))  # one that cannot be read any more is not written over
             if draft.clashes:
+                self.read_again()
                 self.form.focus(draft.clashes[0])
                 titles = ", ".join(self.form.row(clash).spec.label for clash in draft.clashes)
                 draft.clashes = []
