@@ -195,14 +195,15 @@ def _values(rows: ExportRows, words: Mapping[str, str]) -> list[float | str]:
     return values
 
 
-def _microseconds(rows: ExportRows) -> tuple[NDArray[np.int64], list[int]]:
-    """The times in whole microseconds since 1970, and the places of those for which that cannot be said, or has other
-    than sixteen digits."""
+def _microseconds(rows: ExportRows) -> tuple[NDArray[np.int64], dict[int, float | None]]:
+    """The times in whole microseconds since 1970; and by their places those that have other than sixteen digits, in
+    seconds, or None where they are unknown."""
     usual = (rows.wall >= _NEAR) & (rows.wall < _FAR)
     wall = np.where(usual, rows.wall, _NEAR)
     seconds = np.floor(wall)
     micro = (seconds * 1e6 + np.rint((wall - seconds) * 1e6)).astype(np.int64)
-    return micro, np.flatnonzero(~usual).tolist()
+    odd = {place: float(rows.wall[place]) for place in np.flatnonzero(~usual).tolist()}
+    return micro, {place: when if when and math.isfinite(when) else None for place, when in odd.items()}
 
 
 def _decimals(micro: NDArray[np.int64]) -> list[str]:
@@ -218,9 +219,8 @@ def _decimals(micro: NDArray[np.int64]) -> list[str]:
 def _csv_lines(run: str, rows: ExportRows) -> bytes:
     micro, odd = _microseconds(rows)
     times = _decimals(micro)
-    for place in odd:
-        when = float(rows.wall[place])
-        times[place] = f"{when:.6f}" if when and math.isfinite(when) else ""
+    for place, when in odd.items():
+        times[place] = f"{when:.6f}" if when is not None else ""
     values = _values(rows, {one: one for one in _JSON_WORDS})
     table = list(zip(rows.steps.tolist(), repeat(True), values, times, strict=False))
     text = msgspec.json.encode(table)[2:-2].decode().replace('"', "").replace("],[", "\0")
@@ -232,9 +232,8 @@ def _csv_lines(run: str, rows: ExportRows) -> bytes:
 def _json_lines(run: str, rows: ExportRows) -> bytes:
     micro, odd = _microseconds(rows)
     times: list[float | None] = (micro / 1e6).tolist()
-    for place in odd:
-        when = float(rows.wall[place])
-        times[place] = when if when and math.isfinite(when) else None
+    for place, when in odd.items():
+        times[place] = when
     return _ENCODER.encode_lines(
         {"run": run, "step": step, "metric": rows.metric, "value": value, "wall_time": wall}
         for step, value, wall in zip(rows.steps.tolist(), _values(rows, _JSON_WORDS), times, strict=True)

@@ -146,7 +146,7 @@ class PlotControls(QWidget):
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
         self.log.setToolTip(native_keys("Logarithmic value axes where the exercise asks for them (Ctrl+G)"))
         self.log.toggled.connect(self.log_toggled)
-        self.whole = QToolButton()  # it stands at the axes, see RunView
+        self.whole = QToolButton()  # it is shown at the axes, see RunView
         self.whole.setProperty("role", "corner")
         self.whole.setText("All of y")
         self.whole.setAccessibleName("All of y")

@@ -177,26 +177,23 @@ class MessageBar(QWidget):
 
     def forget(self, run: str) -> None:
         """Drops the messages about a run that is gone, or goes on."""
-        self._messages = [one for one in self._messages if one.run != run]
-        if not self._noted:
-            self._show()
+        self._drop(lambda one: one.run == run)
 
     def begin_run(self, exercise: str) -> None:
         """Drops the messages about earlier runs of an exercise, and about what kept one from being asked for."""
-        self._messages = [one for one in self._messages if one.exercise != exercise]
-        if not self._noted:
-            self._show()
+        self._drop(lambda one: one.exercise == exercise)
 
     def lapse_of(self, kind: str) -> None:
         """Drop problems whose code begins so: what they are about was read again."""
-        self._messages = [one for one in self._messages if not one.problem.code.startswith(kind)]
-        if not self._noted:
-            self._show()
+        self._drop(lambda one: one.problem.code.startswith(kind))
 
     def lapse_about(self, nodes: str) -> None:
         """Drop problems that name this node, which a person gave back; why a run failed there stays."""
         named = re.compile(rf"(?<!\w){re.escape(nodes)}(?!\w)")
-        self._messages = [one for one in self._messages if one.run or not named.search(one.problem.text)]
+        self._drop(lambda one: not one.run and named.search(one.problem.text) is not None)
+
+    def _drop(self, is_past: Callable[[_Message], bool]) -> None:
+        self._messages = [one for one in self._messages if not is_past(one)]
         if not self._noted:
             self._show()
 
