@@ -23,7 +23,7 @@ help:
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make test-newest    run tests/unit and tests/contract with Python 3.13, in .venv-newest (NEWEST_PYTHON names it)"
 	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
-	@echo "make check          lint, types, import rules, generated files, the site of the docs"
+	@echo "make check          lint, types, import rules, generated files, size, the site of the docs"
 	@echo "make format         let ruff rewrite what it can"
 	@echo "make docs           build the pages of docs as a site, in build/docs/site"
 	@echo "make bench          measure speed (BENCH_ARGS='--only loops' to choose); takes 25 minutes on a quiet machine"
@@ -63,7 +63,7 @@ check: setup
 	@.venv/bin/mypy --platform win32 --cache-dir .mypy_cache/windows --follow-imports silent $(FOR_WINDOWS)
 	@.venv/bin/lint-imports
 	@$(PY) -m clew_agent catalogue --check
-	@$(PY) -m pytest -q --no-header tests/unit/journal/test_protocol_doc.py
+	@$(PY) -m pytest -q --no-header tests/unit/journal/test_protocol_doc.py tests/unit/project/test_size.py
 	@$(PY) docs/make_site.py
 
 format: setup
