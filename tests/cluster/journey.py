@@ -4,6 +4,7 @@ run's two copies, the node's and the laptop's, whatever happened between them.""
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.cluster.mini import MiniCluster
 from tests.integration.agents import give_way, wait_for
+from tests.stand_in import FOLDER
 
 BOUND_S = 240.0
 """A job starts, the agent comes up, TensorFlow is imported: on a busy machine."""
@@ -47,6 +49,13 @@ ENDLESS = 10_000_000
 
 _HUNGRY = "[ -z \"$SLURM_JOB_ID\" ] || { kept=$(head -c 600000000 /dev/zero | tr '\\0' x); sleep 60; }"
 """Shell commands of a site that take 600 MB, in a job only: they are tried on the login node as well."""
+
+
+def stand_in(home: Path) -> str:
+    """Puts a trainer without TensorFlow into an account's ``home``: most tests are about what is around a training.
+    Returns the prologue of the site whose jobs use it."""
+    shutil.copytree(FOLDER, home / "stand-in", dirs_exist_ok=True)
+    return "export PYTHONPATH=$HOME/stand-in:$PYTHONPATH"
 
 
 class Agrees:
@@ -71,15 +80,19 @@ class Student:
             scheduler="slurm",
             modules=("tensorflow",),
         )
-        store = site_store(self.places)
-        store.save("mini", site)
-        store.save("otp", msgspec.structs.replace(site, key="", port=2222))
-        store.save("again", msgspec.structs.replace(site, requeue=True))
+        light = msgspec.structs.replace(site, prologue=stand_in(self.home()))
         small = msgspec.structs.replace(site, extra=("--mem=300",))
-        store.save("small", small)
-        hungry = msgspec.structs.replace(small, prologue=_HUNGRY)
-        store.save("hungry", hungry)
-        consents(self.places).give(words_of(hungry))
+        sites = {
+            "mini": light,
+            "tensorflow": site,
+            "otp": msgspec.structs.replace(light, key="", port=2222),
+            "again": msgspec.structs.replace(light, requeue=True),
+            "small": small,
+            "hungry": msgspec.structs.replace(small, prologue=_HUNGRY),
+        }
+        for name, each in sites.items():
+            site_store(self.places).save(name, each)
+            consents(self.places).give(words_of(each))
 
     @contextmanager
     def program(self, *jobs: str, prompter: Prompter | None = None) -> Iterator[Program]:
@@ -197,11 +210,12 @@ class Program:
         self,
         steps: int = ENDLESS,
         checkpoint_every: int = 500,
-        site: str = "mini",
+        site: str = "",
         hold: bool = False,
         **asked: object,
     ) -> RunModel:
-        """Send a run as a job that asks for this, with a process on each of its nodes; its model."""
+        """Send a run as a job that asks for this, with a process on each of its nodes; its model. It trains with
+        TensorFlow where it has several."""
         params: dict[str, Value] = {"steps": steps, "checkpoint_every": checkpoint_every}
         nodes = int(str(asked.get("nodes", 1)))
         spec = RunSpec(
@@ -212,6 +226,7 @@ class Program:
             strategy="multi-worker" if nodes > 1 else "single",
             nodes=nodes,
         )
+        site = site or ("tensorflow" if nodes > 1 else "mini")
         allocation = AllocationRequest(**{"time": "10", **asked})  # type: ignore[arg-type]
         return self.session.runs[self.session.start_run(spec, Place(site=site, allocation=allocation, hold=hold))]
 

@@ -34,9 +34,9 @@ from tests.integration.agents import BOUND_S
 from tests.integration.faults.chance import Chance, Tally
 from tests.integration.faults.programs import PROGRAM
 from tests.integration.faults.proxy import Proxy
-from tests.integration.faults.stand_in import CATALOGUE
 from tests.integration.faults.viewing import ProxiedTarget, viewer_places
 from tests.offspring import Offspring
+from tests.stand_in.engine import CATALOGUE
 
 T = TypeVar("T")
 AGENT = (sys.executable, "-P", "-m", "clew_agent")

@@ -25,7 +25,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from tests.integration.faults.lab import Lab, processes_of
-from tests.integration.faults.stand_in import true_losses
+from tests.stand_in.engine import true_losses
 
 MAGIC = b"\xc1CLW"
 

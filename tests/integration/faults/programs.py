@@ -33,7 +33,7 @@ def serve(words: Sequence[str]) -> int:
     from clew_agent.processes.standby_keeper import StandbyKeeper
     from clew_agent.supervisor import serve as program
     from clew_shared.base.places import find_places
-    from tests.integration.faults.stand_in import CATALOGUE
+    from tests.stand_in.engine import CATALOGUE
 
     def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> RunStarter:
         if "--no-fork" in words:
@@ -130,7 +130,7 @@ def put_in_the_stand_in() -> Any:
     from clew_agent.trainer.attempt import RunAttempt, Task
     from clew_shared.params import build
     from clew_shared.spec import RunSpec
-    from tests.integration.faults.stand_in import CARD, StandInEngine, StandInSettings
+    from tests.stand_in.engine import CARD, StandInEngine, StandInSettings
 
     class StandIn(RunAttempt):
         def _import(self, spec: RunSpec) -> Any:
@@ -151,8 +151,8 @@ def viewer(words: Sequence[str]) -> int:
     from clew_gui.session.session import Session
     from clew_gui.targets.target import LocalTarget
     from clew_shared.base.places import find_places
-    from tests.integration.faults.stand_in import CATALOGUE
     from tests.integration.faults.viewing import viewer_places
+    from tests.stand_in.engine import CATALOGUE
 
     places = viewer_places(find_places(), Path(words[0]))
     session = Session(places, CATALOGUE, LocalTarget(places, (*PROGRAM, "serve", *words[1:])))

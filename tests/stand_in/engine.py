@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -70,10 +70,10 @@ class StandInEngine:
     replicas, logical_devices, reduced_bytes = 1, False, 0
     parts = StepParts()
 
-    def __init__(self, settings: StandInSettings, seed: int) -> None:
+    def __init__(self, settings: StandInSettings, seed: int, metrics: Sequence[MetricSpec] = METRICS) -> None:
         self._settings = settings
         self._state = seed
-        self.course = Course(settings, METRICS, samples=0, samples_per_step=0, measured=1)
+        self.course = Course(settings, metrics, samples=0, samples_per_step=0, measured=1)
         print(f"The stand-in begins in process {os.getpid()}.", flush=True)
 
     def compile(self) -> float:
@@ -94,7 +94,7 @@ class StandInEngine:
     def run_block(self, until: int | None = None) -> TrainedBlock:
         start = time.perf_counter()
         count = min(self._settings.block, self.course.room(until))
-        values = np.array([[self._next()] for _ in range(count)], np.float32)
+        values = np.array([[self._next()] * len(self.course.per_step) for _ in range(count)], np.float32)
         time.sleep(self._settings.pause)
         return self.course.trained(values, time.perf_counter() - start)
 
