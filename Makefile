@@ -2,14 +2,17 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-WORKERS ?= 5
-FAST_WORKERS ?= 2
+# Processes of the tests: a third of their time they wait. Beside them run those with a cluster each, which mostly wait for jobs and links;
+# where no cluster can be had there are none (pytest's status 5).
+WORKERS ?= 3
+CLUSTERS ?= 3
 # The newest Python that Clew supports, wherever this machine has it.
 NEWEST_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13.*/bin/python3.13) python3.13)
 BENCH_ARGS ?=
 ROUNDS ?=
 # Some machines switch Python's cache of compiled modules off; the tests start hundreds of interpreters.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --max-worker-restart 0
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+SLOWEST := --durations=30 --durations-min=5
 SOAK_MINUTES ?=
 # All but the modules of processes that are copies of others, which Windows has not.
 FOR_WINDOWS = $(filter-out %/processes/nursery.py %/processes/standby.py, $(shell git ls-files 'shared/*.py' 'agent/*.py' 'gui/*.py'))
@@ -18,7 +21,7 @@ FOR_WINDOWS = $(filter-out %/processes/nursery.py %/processes/standby.py, $(shel
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
-	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose, WORKERS=0 for one process); at the end"
+	@echo "make test           run the tests (PYTEST_ARGS='tests/unit -k journal' to choose); at the end"
 	@echo "                    some with Windows Python under Wine, where it can be set up (root, apt)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make test-newest    run tests/unit and tests/contract with Python 3.13, in .venv-newest (NEWEST_PYTHON names it)"
@@ -43,15 +46,22 @@ run: setup
 	@.venv/bin/clew start
 
 test: setup
-	@$(PYTEST) -n $(WORKERS) --durations=30 --durations-min=5 $(PYTEST_ARGS)
-	@$(if $(PYTEST_ARGS),,packaging/windows/test.sh --quick)
+ifneq ($(PYTEST_ARGS),)
+	@$(PYTEST) -n $(WORKERS) $(SLOWEST) $(PYTEST_ARGS)
+else
+	@mkdir -p build
+	@$(PYTEST) -n $(CLUSTERS) tests/cluster $(SLOWEST) >build/cluster-tests.txt 2>&1 & clusters=$$!; \
+	status=0; $(PYTEST) -n $(WORKERS) tests --ignore tests/cluster $(SLOWEST) || status=$$?; \
+	echo "The mini cluster's tests:"; wait $$clusters || [ $$? = 5 ] || status=1; cat build/cluster-tests.txt; exit $$status
+	@packaging/windows/test.sh --quick
+endif
 
 test-fast: setup
-	@$(PYTEST) -n $(FAST_WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
+	@$(PYTEST) -n $(WORKERS) tests/unit tests/contract tests/gui $(PYTEST_ARGS)
 
 test-newest:
 	@CLEW_VENV=.venv-newest PYTHON=$(NEWEST_PYTHON) packaging/setup.sh
-	@$(subst $(PY),.venv-newest/bin/python,$(PYTEST)) -n $(FAST_WORKERS) tests/unit tests/contract $(PYTEST_ARGS)
+	@$(subst $(PY),.venv-newest/bin/python,$(PYTEST)) -n $(WORKERS) tests/unit tests/contract $(PYTEST_ARGS)
 
 test-windows: setup
 	@packaging/windows/test.sh $(PYTEST_ARGS)

@@ -15,7 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.durations import Durations, Recorder
+from tests.durations import Durations, Recorder, longest_first
 from tests.guards import (
     expect_logs,
     home,
@@ -27,7 +27,6 @@ from tests.guards import (
     no_unexpected_logs,
 )
 from tests.needs import Selection
-from tests.sharing import Sharing, longest_first
 
 __all__ = [
     "expect_logs",
@@ -92,9 +91,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         order = longest_first([item.nodeid for item in items], Durations.load())
         items[:] = [items[place] for place in order]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Sharing | None:
-    """Share out ``--dist loadfile`` by tests/sharing.py; xdist does the other ways itself."""
-    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +13,43 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.journey import Student
-from tests.cluster.mini import UP_LIMIT_S, MiniCluster
+from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
+from tests.durations import file_of
+
+OF_ITSELF = {f"tests/cluster/test_{name}.py" for name in ("life", "site", "jobs", "faults", "ssh")}
+"""Files that test the mini cluster and not Clew."""
+
+
+class Itself:
+    """Leaves out the tests of the mini cluster itself when they are asked for with all others, and have passed here
+    since it last changed. In .ci/run they always run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        files = sorted(path for path in FOLDER.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (*files, *map(Path, sorted(OF_ITSELF)))]
+        self._now = hashlib.sha256("".join(digests).encode()).hexdigest()
+        self._passed = config.rootpath / "build/mini-cluster-passed"
+        self._seen: set[str] = set()
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        known = self._passed.exists() and self._passed.read_text() == self._now
+        if not known or os.environ.get("CLEW_DEMAND_ALL") == "1" or {file_of(one.nodeid) for one in items} <= OF_ITSELF:
+            return
+        config.hook.pytest_deselected(items=[one for one in items if file_of(one.nodeid) in OF_ITSELF])
+        items[:] = [one for one in items if file_of(one.nodeid) not in OF_ITSELF]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seen.add(file_of(report.nodeid))
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if exitstatus == 0 and self._seen >= OF_ITSELF:
+            self._passed.parent.mkdir(exist_ok=True)
+            self._passed.write_text(self._now)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what leaves out the tests of the mini cluster itself."""
+    config.pluginmanager.register(Itself(config), "clew-mini-cluster")
 
 
 @contextmanager

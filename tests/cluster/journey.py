@@ -80,7 +80,7 @@ class Student:
             scheduler="slurm",
             modules=("tensorflow",),
         )
-        light = msgspec.structs.replace(site, prologue=stand_in(self.home()))
+        light = msgspec.structs.replace(site, prologue=stand_in(cluster.student_home()))
         small = msgspec.structs.replace(site, extra=("--mem=300",))
         sites = {
             "mini": light,
@@ -119,12 +119,8 @@ class Student:
         return open_connection("mini", site_store(self.places).load("mini"), self.places, AskOnce(Agrees()))
 
     def there(self, run: str) -> RunFolder:
-        """The run's folder on the cluster, seen from outside: no fault of a network or host hides it."""
-        return RunFolder(self.home() / ".local/share/clew/runs" / run)
-
-    def home(self) -> Path:
-        """The student's home on the cluster."""
-        return Path(f"/proc/{State(self.cluster.folder).pid('switch')}/root/home/student")
+        """The run's folder on the cluster."""
+        return RunFolder(self.cluster.student_home() / ".local/share/clew/runs" / run)
 
     def here(self, run: str) -> RunFolder:
         """The laptop's copy."""

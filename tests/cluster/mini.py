@@ -71,6 +71,10 @@ class MiniCluster:
         )
         return self.call("on", "laptop", *ask, "ssh", *fixed, *options, *words)
 
+    def student_home(self) -> Path:
+        """The student's home on the cluster, seen from outside: no fault of a network or host hides it."""
+        return Path(f"/proc/{State(self.folder).pid('switch')}/root/home/student")
+
     @contextmanager
     def broken(self, *fault: str) -> Iterator[None]:
         """A fault that is healed in the end."""

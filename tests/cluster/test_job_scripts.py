@@ -124,26 +124,3 @@ def test_a_job_is_found_by_its_name_and_leaves_nothing_behind_when_it_is_cancell
     assert sent.verdict().phase is Phase.CANCELLED
     host, orphan = sent.file("orphan").split()
     wait_until(lambda: cluster.on(host, f"kill -0 {orphan} 2>/dev/null || echo gone").strip() == "gone")
-
-
-def test_a_scheduler_that_is_away_ends_no_job(cluster: MiniCluster) -> None:
-    sent = Sent(cluster, "slurm", *SITES["slurm"], STAYS)
-    wait_until(lambda: sent.file("orphan") != "")
-    with cluster.broken("controller-down"):
-        assert sent.state().phase is Phase.SILENT
-    wait_until(lambda: sent.state().phase is Phase.RUNNING)  # for a moment it may believe that the job still waits
-    sent.cancel()
-    assert sent.verdict().phase is Phase.CANCELLED
-
-
-def test_a_request_that_the_partition_never_grants_says_so(cluster: MiniCluster) -> None:
-    sent = Sent(
-        cluster, "slurm", Site(host="login", scheduler="slurm"), AllocationRequest(partition="short", time="10"), STAYS
-    )
-    slurm = scheduler_of("slurm")
-    wait_until(lambda: slurm.explain(sent.state()).blocked)
-    command = slurm.ask_limits("short")
-    assert command is not None
-    reason = slurm.explain(sent.state(), slurm.limits(sent.on(command)))
-    assert reason.text == "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
-    sent.cancel()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 import zmq
 
@@ -23,16 +22,17 @@ from clew_gui.nodes.routes import RouteFinder, RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.state import Phase
+from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, open_connection
-from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import Channel, KeyPair
 from clew_shared.wire.messages import Fetch, Fetched, GetStatus, Hello, Refused, Shutdown, Status, Welcome
-from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
+from tests.cluster.journey import stand_in
+from tests.cluster.mini import LIMIT_S, MiniCluster
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(300)]
 ANSWER_S = 60.0
@@ -67,8 +67,10 @@ class Laptop:
             key=str(home / ".ssh/id_ed25519"),
             scheduler="slurm",
             modules=("tensorflow",),
+            prologue=stand_in(cluster.student_home()),
             allocation=AllocationRequest(time="10"),
         )
+        consents(self.places).give(words_of(self.site))
 
     def line(self, site: Site | None = None) -> SiteConnection:
         """A further line to the site."""
@@ -217,27 +219,6 @@ def test_the_script_that_is_shown_is_the_one_that_is_sent(
     assert manager.preview(held).rstrip("\n") == sent
 
 
-@pytest.mark.parametrize("kind", ["minicluster-pbs", "minicluster-ssh"])
-def test_a_site_with_pbs_and_one_without_scheduler_are_reached_and_let_go(
-    cluster: MiniCluster, laptop: Laptop, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", cluster.info()["laptop_home"])  # its key opens the login node on the way to node1
-    stored = read_site(FOLDER / f"sites/{kind}.toml")
-    jump = ("student@10.77.0.1",) if stored.jump else ()
-    host = "10.77.1.11" if stored.jump else "10.77.0.1"
-    site = msgspec.structs.replace(stored, host=host, jump=jump, key=laptop.site.key)
-    order = JobOrder(job=str(uuid.uuid4()), site=kind, allocation=site.allocation, hold=True)
-    with laptop.manager(site=site) as manager:
-        manager.submit(order)
-        target = manager.target(order.job)
-        with channel_to(target) as channel:
-            assert isinstance(channel.request(GetStatus(), ANSWER_S), Status)
-            assert target.route == f"through {host}"
-        manager.let_go(order.job)
-        wait_until(lambda: manager.news(order.job).over)
-        assert manager.news(order.job).text == "You gave the allocation back."
-
-
 # --- Routes -----------------------------------------------------------------------------------------------------------
 
 
@@ -336,15 +317,6 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
         assert not found.over
 
 
-def test_what_the_scheduler_refuses_is_over_with_its_reason(laptop: Laptop, fresh: JobManager) -> None:
-    manager, order = fresh, laptop.order(partition="nosuch")
-    manager.submit(order)
-    wait_until(lambda: manager.news(order.job).over)
-    found = manager.news(order.job)
-    assert found.problem is not None
-    assert (found.stage, found.id, found.problem.code) == (JobStage.ENDED, "", "scheduler.partition")
-
-
 def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: JobManager) -> None:
     manager, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
     manager.submit(order)
@@ -356,19 +328,6 @@ def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop:
     wait_until(lambda: manager.news(order.job).over)
     assert (manager.news(order.job).phase, manager.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")
     assert manager.news(order.job).problem is None
-
-
-def test_a_job_that_somebody_else_cancelled_says_that(cluster: MiniCluster, laptop: Laptop, fresh: JobManager) -> None:
-    manager, order = fresh, laptop.order(hold=True)
-    manager.submit(order)
-    target = manager.target(order.job)
-    with channel_to(target):
-        cluster.on("ctl", "scancel", manager.news(order.job).id)
-        wait_until(lambda: manager.news(order.job).over)
-    found = manager.news(order.job)
-    assert found.problem is not None
-    assert (found.phase, found.problem.code) == (Phase.CANCELLED, "job.cancelled")
-    assert target.find() is None
 
 
 def test_an_order_for_a_site_that_is_down_is_refused_at_once(

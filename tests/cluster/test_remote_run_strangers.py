@@ -101,7 +101,7 @@ def test_nobody_else_reads_a_secret_or_hears_a_byte(
 
 
 def _address(student: Student, job: str) -> AgentAddress:
-    path = student.home() / f".local/share/clew/agents/{job}.json"
+    path = student.cluster.student_home() / f".local/share/clew/agents/{job}.json"
     return msgspec.json.decode(path.read_bytes(), type=AgentAddress)
 
 
@@ -184,7 +184,7 @@ def _files(cluster: MiniCluster, student: Student) -> Iterator[tuple[str, bytes]
     hosts = [
         root_of(state.pid(host)) / folder for host in ("login", "ctl", "node1", "node2", "node3") for folder in _OWN
     ]
-    for top in [student.home(), student.places.home, logins(student.places).folder, *hosts]:
+    for top in [student.cluster.student_home(), student.places.home, logins(student.places).folder, *hosts]:
         for path in top.rglob("*"):
             if "software" not in path.parts and path.is_file() and not path.is_symlink():
                 with suppress(OSError):
@@ -214,7 +214,7 @@ def test_forty_agents_begin_at_once_on_one_node_and_share_forty_ports(cluster: M
         command=shlex.join(installed.command),
         ports=f"{first}-{first + SUPERVISORS - 1}",
     )
-    agents = student.home() / "many/agents"
+    agents = student.cluster.student_home() / "many/agents"
     try:
         cluster.on("node2", script)
         wait_for(lambda: len(list(agents.glob("*.json"))) == SUPERVISORS, "forty addresses", 2 * BOUND_S)
@@ -231,7 +231,10 @@ def test_forty_agents_begin_at_once_on_one_node_and_share_forty_ports(cluster: M
 
 def _assert_serves(context: zmq.Context[zmq.Socket[bytes]], address: AgentAddress, student: Student) -> None:
     """It answers whoever is on its own list."""
-    keys, folder = KeyPair.generate(), student.home() / Path(address.allow_list).relative_to("/home/student")
+    keys, folder = (
+        KeyPair.generate(),
+        student.cluster.student_home() / Path(address.allow_list).relative_to("/home/student"),
+    )
     key = folder / f"viewer{KEY_SUFFIX}"
     key.write_text(keys.public)
     os.chown(key, STUDENT.uid, STUDENT.uid)

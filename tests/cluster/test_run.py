@@ -13,16 +13,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import psutil
 import pytest
-from minicluster.state import State
 
 from clew_gui.commands.run.finished_runs import is_finished
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.site_file import read_site
+from clew_gui.sites.store import site_store
+from clew_shared.base.places import Places
 from clew_shared.journal.events import Attempt, Peer
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import read_spec
+from tests.cluster.journey import stand_in
 from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.agents import wait_for
 
@@ -51,6 +56,17 @@ def clew(cluster: MiniCluster, home: Path) -> Clew:
 def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+@pytest.fixture
+def light(cluster: MiniCluster, home: Path) -> None:
+    """The sites' jobs train without TensorFlow."""
+    places = Places(home=home, private=home)
+    for name in ("minicluster", "minicluster-otp"):
+        there = read_site(FOLDER / f"sites/{name}.toml")
+        site = msgspec.structs.replace(there, prologue=stand_in(cluster.student_home()))
+        site_store(places).save(name, site, replace=True)
+        consents(places).give(words_of(site))
 
 
 @pytest.fixture(scope="module")
@@ -168,10 +184,10 @@ def test_what_the_account_exports_changes_nothing(site: str, clew: Clew, cluster
     assert cluster.job_state(held["id"]) in ("CANCELLED", "COMPLETED", "COMPLETING")
 
 
-@pytest.mark.parametrize("site", ["minicluster-pbs", "minicluster-bw"])
-def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(site: str, clew: Clew, home: Path) -> None:
+def test_a_parameter_server_cluster_forms_on_three_nodes_of_a_job(clew: Clew, home: Path) -> None:
     """The coordinator, a server and two workers, which meet at the nodes' own addresses."""
-    done = clew("run", "ps-lab", "--data", "digits", "--steps", "100", "--nodes", "3", "--site", site, "--json")
+    words = ("run", "ps-lab", "--data", "digits", "--steps", "100", "--nodes", "3", "--json")
+    done = clew(*words, "--site", "minicluster-bw")
     assert done.returncode == 0, done.stderr
     found = last_line(done)
     assert (found["state"], found["steps"]) == ("FINISHED", 100)
@@ -227,7 +243,7 @@ def test_a_study_is_one_job_and_nothing_of_it_runs_twice(
 
 def there_in(cluster: MiniCluster) -> Path:
     """The student's runs on the cluster, seen from outside."""
-    return Path(f"/proc/{State(cluster.folder).pid('switch')}/root/home/student/.local/share/clew/runs")
+    return cluster.student_home() / ".local/share/clew/runs"
 
 
 class KilledClew:
@@ -257,13 +273,14 @@ class KilledClew:
         raise AssertionError(f"it ended by itself: {said}")
 
 
+@pytest.mark.usefixtures("light")
 def test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once(
     clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
 ) -> None:
     """The command is killed while its job waits, while the first run trains and between runs; its job is cancelled; and
     the laptop is away until the last run has ended. Each time ``clew study`` goes on with what is left."""
     killed, file, there = KilledClew(cluster, home), str(tmp_path / "sweep.toml"), ("--site", "minicluster")
-    over = ("--over", "learning_rate=0.01, 0.02, 0.03", "--data", "digits", "--steps", "16000", "--save", file)
+    over = ("--over", "learning_rate=0.01, 0.02, 0.03", "--data", "digits", "--steps", "8000", "--save", file)
     nodes = "nodename=node[1-3]"
 
     def waits(line: str) -> bool:
@@ -324,6 +341,7 @@ def coded(cluster: MiniCluster, home: Path, tmp_path: Path) -> Iterator[Clew]:
     assert call("logout").returncode == 0
 
 
+@pytest.mark.usefixtures("light")
 def test_a_sitting_on_a_site_with_codes_asks_for_one_code(coded: Clew, cluster: MiniCluster, tmp_path: Path) -> None:
     def asked() -> list[str]:
         return (tmp_path / "asked").read_text().splitlines()
@@ -394,7 +412,7 @@ def letters(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("monday")
+@pytest.mark.usefixtures("monday", "light")
 def test_the_shown_script_is_sent_asks_for_what_was_said_and_the_laptops_data_go_along(
     clew: Clew, cluster: MiniCluster, letters: Path
 ) -> None:
@@ -421,6 +439,7 @@ def test_the_shown_script_is_sent_asks_for_what_was_said_and_the_laptops_data_go
     assert cluster.on("login", f"sha256sum '{staged}'").split()[0] == digest
 
 
+@pytest.mark.usefixtures("light")
 def test_a_job_that_cannot_start_says_why_and_is_cancelled(clew: Clew, cluster: MiniCluster) -> None:
     words = ("--partition", "short", "--time", "5", "--qos", "lab", "--detach")  # a QOS may allow more: it is sent
     done = clew("run", "linear-regression", "--preset", "tiny", "--site", "minicluster", *words)

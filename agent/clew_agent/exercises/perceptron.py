@@ -59,8 +59,7 @@ together.
 9. Choose *Your own* points and click them into the square: a few of class 1 in the middle of class 0, say. Can you
    find points that 8 units cannot tell apart?
 10. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
-    Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps? In a
-    terminal `clew by-hand --steps 80` writes all numbers until XOR is learned.
+    Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps?
 
 ## What to watch
 

@@ -37,7 +37,6 @@ COMMANDS = (
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Begin", "code", "write an exercise's code: its file, with Keras, with TensorFlow 1, a job script", "code"),
-    Command("Begin", "by-hand", "go through a training step of a small network, number by number", "by_hand"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "race optimizers from the same start", "run.race"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.scaling"),

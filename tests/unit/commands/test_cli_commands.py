@@ -157,26 +157,6 @@ aprun -q -b -n 1 -N 1 -d 16 python cnn_keras.py
 """
 
 
-def test_training_steps_are_written_number_by_number(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, "by-hand", "--steps", "4")
-    assert "    δ₃ = p − class = 0.664 − 0 = 0.664\n" in text
-    assert text.count("    new w₉ = w₉ − rate·g₉") == 4
-    (first, *_), last = re.findall(r"mean loss of all (\S+)", text), re.findall(r"points is (\S+)\.", text)
-    assert float(last[0]) < float(first)
-    assert "cli.number" in refused(capsys, "by-hand", "--steps", "0")
-    assert "has no network to go through by hand. The exercise perceptron has one." in refused(capsys, "by-hand", "cnn")
-
-
-def test_a_network_of_ones_own_exercise_is_gone_through_as_well(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = load_builtin()
-    own = msgspec.structs.replace(find_card(known.exercises, "perceptron"), id="mine")
-    found = {"here": msgspec.structs.replace(known, exercises=(own,))}
-    monkeypatch.setattr("clew_gui.commands.by_hand.cards", lambda _places, folder: found[folder])
-    assert "Step 1: the point (-1, -1), class 0" in said(capsys, "by-hand", "mine", "--exercises", "here")
-
-
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "--version") == f"clew {__version__}\n"
 
@@ -764,7 +744,7 @@ def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pyte
 @pytest.mark.parametrize("number", ["\u0661", "1_0", "0x1", "1.0", "one", "\u00b2", "1e0", "1,5"])
 @pytest.mark.parametrize(
     "words",
-    [("answer", "softmax"), ("try", "1", "--sample"), ("by-hand", "--steps"), ("scaling", "softmax", "--repeats")],
+    [("answer", "softmax"), ("try", "1", "--sample"), ("scaling", "softmax", "--repeats")],
 )
 def test_a_whole_number_has_plain_digits(
     words: tuple[str, ...], number: str, kept: list[Path], capsys: pytest.CaptureFixture[str]
