@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import psutil
@@ -39,7 +40,7 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Value
 from clew_shared.spec import RunSpec
 from tests.cluster.mini import MiniCluster
-from tests.integration.agents import give_way, wait_for
+from tests.integration.agents import command_of, give_way, wait_for
 from tests.stand_in import FOLDER
 
 BOUND_S = 240.0
@@ -256,6 +257,32 @@ class Program:
         self.session.stop(run.id)
         self.until(lambda: run.complete, "the run's end")
         self.until(lambda: self.job(run).news.over, "the job's end")
+
+
+class Scene(NamedTuple):
+    """A run that trains on a node, and who looks at it."""
+
+    student: Student
+    program: Program
+    run: RunModel
+
+    @property
+    def cluster(self) -> MiniCluster:
+        return self.student.cluster
+
+    @property
+    def id(self) -> str:
+        """The scheduler's number of the job."""
+        return self.program.job(self.run).news.id
+
+    @property
+    def node(self) -> str:
+        return self.cluster.on("ctl", "squeue", "--noheader", f"--jobs={self.id}", "--format=%N")
+
+    def agent(self) -> psutil.Process | None:
+        """The agent that serves the run's job; None while there is none."""
+        found = self.student.processes(self.node, SLURM_JOB_ID=self.id)
+        return next((one for one in found if "serve" in command_of(one)), None)
 
 
 def judge(there: RunFolder, here: RunFolder, history: History, attempts: int = 1) -> None:
