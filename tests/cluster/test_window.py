@@ -3,6 +3,7 @@ cuts and to a window that was closed and is opened again, which never waits; and
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -21,6 +22,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
 from clew_gui.session.runs import RunModel
+from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
@@ -40,11 +42,12 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, to_toml
-from tests.cluster.journey import ENDLESS, end_logins, judge
+from tests.cluster.journey import ENDLESS, end_logins, judge, stand_in
 from tests.cluster.lookout import Lookout, counted_squeue, look_out
 from tests.cluster.mini import FOLDER, LIMIT_S, MiniCluster
 from tests.gui.program_end import end_program
 from tests.integration.agents import give_way
+from tests.stand_in import FOLDER as STAND_IN
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
 RUN_S = 240.0
@@ -77,7 +80,8 @@ class Here:
         file.write_text(to_toml(msgspec.structs.replace(spec, run=str(uuid.uuid4()), params=params)))
         places = Places(folder / "home", folder / "private")
         words = [*agent_program(places), "run", str(file), "--out", str(self._folder), "--quiet"]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+        environment = os.environ | {"PYTHONPATH": str(STAND_IN)}
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment)
 
     def summary(self) -> dict[str, object]:
         """What it came to."""
@@ -162,7 +166,9 @@ def sit_down(
     monkeypatch.setattr("clew_gui.targets.target.agent_command", lambda _places: ["sleep", "1000"])
     places = Places(folder / "home", folder / "private")
     site = read_site(FOLDER / "sites/minicluster-otp.toml")
-    mine = msgspec.structs.replace(site, host="10.77.0.1", modules=(*site.modules, *modules))
+    prologue = stand_in(cluster.student_home())
+    mine = msgspec.structs.replace(site, host="10.77.0.1", modules=(*site.modules, *modules), prologue=prologue)
+    consents(places).give(words_of(mine))
     site_store(places).save("otp", mine)
     with cluster.network("laptop"):
         one = Student(qtbot, places, cluster)
