@@ -64,7 +64,8 @@ def _stand_in() -> type:
             return card, card
 
         def _build(self, task: Task, exercise: object) -> TrainingEngine:
-            known = {name: value for name, value in task.spec.params.items() if name in fields}
+            given = task.spec.params.items()
+            known = {name: value for name, value in given if name in fields and value != "none"}  # "none": not given
             settings = build(engine.StandInSettings, {**known, "block": BLOCK, "pause": PAUSE_S})
             made: TrainingEngine = engine.StandInEngine(settings, task.spec.seed, task.card.metrics)
             if task.start.checkpoint:
