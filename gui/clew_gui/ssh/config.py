@@ -185,9 +185,8 @@ def look_up(name: str, path: Path) -> SshHost:
 
 _WAYS = ("proxycommand", "proxyjump")
 _ADD_UP = ("identityfile", "certificatefile")
-_READ = frozenset(
-    (*_WAYS, *_ADD_UP, *_BEYOND, "hostname", "user", "port", "identitiesonly", "hostkeyalias", "userknownhostsfile")
-)
+_KNOWN = ("userknownhostsfile", "globalknownhostsfile")
+_READ = frozenset((*_WAYS, *_ADD_UP, *_BEYOND, *_KNOWN, "hostname", "user", "port", "identitiesonly", "hostkeyalias"))
 """The settings that matter here."""
 
 
@@ -266,7 +265,8 @@ def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
     host = first("hostname").replace("%h", name).replace("%%", "%") or name
     tokens = _tokens(name, host, number or 22, first("user") or _account(), first("hostkeyalias"), jump)
     replaced = partial(_replaced, tokens=tokens)
-    known = (word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments)
+    files = (values.get(keyword, ())[:1] for keyword in _KNOWN)
+    known = (word for lines in files for line in lines for word in line.arguments)
     return SshHost(
         name=name,
         host=host,

@@ -30,7 +30,7 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name`` is what the person calls it. ``keys`` are private key files that were asked for by name: they come first.
     ``fingerprints`` are those the site publishes: shown beside the question, never trusted. ``known_hosts`` are files
-    to read beside the usual ones. ``proxy_command`` was consented to before; only the system's ``ssh`` can use it.
+    to read beside the usual ones. ``proxy_command`` was consented to before.
     ``certificates`` are for keys, ``missing_keys`` were named and are not there. ``needs_ssh``: why only the system's
     ``ssh`` can log in, as the end of a sentence.
     """
@@ -62,7 +62,7 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def only_by_system(self) -> str:
         """Returns why only the system's ``ssh`` can get there, as the end of a sentence; empty if paramiko can."""
-        return "the way there is a ProxyCommand" if self.proxy_command else self.needs_ssh
+        return self.needs_ssh
 
 
 class SshFiles(msgspec.Struct, frozen=True, kw_only=True):

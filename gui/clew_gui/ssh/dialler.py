@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
-from clew_gui.ssh.host_keys import BY_AUTHORITY, HostKeys
 from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.openssh.connection import SystemSsh, dial_system, has_system_ssh
@@ -31,8 +30,6 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
     if kept is not None and (found := kept.find(hops, asker)) is not None:
         return found
     because = next((hop.only_by_system for hop in hops if hop.only_by_system), "")
-    if not because and _needs_authority(hops, files) and has_system_ssh(files):
-        because = BY_AUTHORITY
     if not because:
         try:
             return _without_system(hops, asker, files, timeout, kept)
@@ -45,11 +42,6 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
     if kept is not None:
         return kept.log_in_by_system(hops, asker, timeout, because)
     return _through_system(hops, asker, files, timeout, because)
-
-
-def _needs_authority(hops: Sequence[Hop], files: SshFiles) -> bool:
-    """Whether there is a server that is known through a certificate authority alone."""
-    return any(keys.has_authority() and not keys.known_lines() for keys in (HostKeys(hop, files) for hop in hops))
 
 
 def _without_system(

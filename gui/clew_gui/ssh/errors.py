@@ -46,6 +46,12 @@ def not_reached(hop: Hop, error: BaseException) -> ProblemError:
     return problem("ssh.reach", f"{hop.host}, port {hop.port}, cannot be reached: {why}.", hint, hop.title)
 
 
+def proxy_failed(hop: Hop, words: str) -> ProblemError:
+    """Returns the error for a ProxyCommand that ended with ``words`` before a server greeted."""
+    text = f"{hop.host}, port {hop.port}, cannot be reached through its ProxyCommand, which says: {words}"
+    return problem("ssh.reach", text, "Correct ProxyCommand in ~/.ssh/config; it must not ask for anything.", hop.title)
+
+
 def busy(hop: Hop) -> ProblemError:
     """The server hangs up on newcomers."""
     text = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -13,10 +12,6 @@ import msgspec
 from clew_shared.base.problem import ProblemError, problem
 
 _MAGIC = b"openssh-key-v1\0"
-_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
-"""The key types that paramiko has; they are listed here because importing it takes a tenth of a second, and most of
-this module does without it."""
-_PEM_TYPES = {b"RSA": "ssh-rsa", b"EC": "ecdsa-sha2-nistp256"}  # one class reads all three curves
 
 
 class Incompatible(Exception):
@@ -25,20 +20,17 @@ class Incompatible(Exception):
 
 
 class KeyFile(msgspec.Struct, frozen=True):
-    """The facts about a private key file without opening it; ``public`` are the public key's bytes, if they are
-    there."""
+    """The facts about a private key file without opening it; ``type`` and ``public``, the public key's bytes, are empty
+    where they cannot be read without the passphrase."""
 
-    type: str
     encrypted: bool
+    type: str = ""
     public: bytes = b""
 
 
 def describe_key(data: bytes, path: str) -> KeyFile:
-    """Describes a key file. Raises ``ProblemError`` for a key that no SSH can use, ``Incompatible`` for one that
-    paramiko cannot.
-
-    PROTOCOL.key of OpenSSH describes the newer form.
-    """
+    """Describes a key file in the form of OpenSSH (its PROTOCOL.key), PKCS#1 or PKCS#8. Raises ``ProblemError`` for
+    what is no key."""
     head = data.lstrip()[:200]
     if head.startswith(b"PuTTY-User-Key-File"):
         text = f"{path} is a key in PuTTY's own format (.ppk), which SSH here cannot read."
@@ -52,11 +44,8 @@ def describe_key(data: bytes, path: str) -> KeyFile:
         raise problem("ssh.key", text, hint, path)
     if b"BEGIN OPENSSH PRIVATE KEY" in head:
         return _describe_openssh(data, path)
-    for name, key_type in _PEM_TYPES.items():
-        if b"BEGIN " + name + b" PRIVATE KEY" in head:
-            return KeyFile(key_type, b"ENCRYPTED" in data[:400])
     if b"PRIVATE KEY-----" in head:
-        raise Incompatible(f"{path} is a key in a format that only the system's ssh reads")
+        return KeyFile(b"ENCRYPTED" in data[:400])
     raise problem("ssh.key", f"{path} is not a private key.", "Give the file that ssh-keygen made, without .pub.", path)
 
 
@@ -75,9 +64,7 @@ def _describe_openssh(data: bytes, path: str) -> KeyFile:
         raise problem(
             "ssh.key", f"The key file {path} is damaged.", "Copy it again, or make another one.", path
         ) from error
-    if key_type not in _TYPES:
-        raise Incompatible(f"{path} is a key of the type {key_type}")
-    return KeyFile(key_type, cipher != b"none", public)
+    return KeyFile(cipher != b"none", key_type, public)
 
 
 def _string(data: bytes) -> tuple[bytes, bytes]:
@@ -102,8 +89,7 @@ def check_key(path: Path) -> None:
     """Raise ``ProblemError`` for a file that no SSH can use. A public key stands for a private one in the agent."""
     data = read_key_file(path)
     if not _public_line(data):
-        with suppress(Incompatible):
-            describe_key(data, str(path))
+        describe_key(data, str(path))
 
 
 def _public_line(data: bytes) -> bytes:
@@ -123,7 +109,7 @@ def public_part(path: Path, data: bytes) -> bytes:
     try:
         if public := describe_key(data, str(path)).public:
             return public
-    except (ProblemError, Incompatible):
+    except ProblemError:
         pass
     try:
         return _public_line(path.expanduser().with_name(f"{path.name}.pub").read_bytes())
@@ -135,7 +121,7 @@ def is_encrypted(path: Path, data: bytes) -> bool:
     """Whether it takes a passphrase; no for what is no key."""
     try:
         return describe_key(data, str(path)).encrypted
-    except (ProblemError, Incompatible):
+    except ProblemError:
         return False
 
 
@@ -150,7 +136,7 @@ def certified_key(certificate: Path) -> bytes:
         blob = _public_line(certificate.read_bytes())
         kind, rest = _string(blob)
         base = kind.decode().removesuffix(_CERTIFICATE)
-        if not kind.decode().endswith(_CERTIFICATE) or base not in _TYPES:
+        if not kind.decode().endswith(_CERTIFICATE):
             return b""
         _, rest = _string(rest)  # a nonce
         before = rest

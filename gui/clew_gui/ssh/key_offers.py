@@ -7,6 +7,7 @@ for what a person types, who is let in on the same connection then.
 from __future__ import annotations
 
 import base64
+import io
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,10 +16,12 @@ from typing import Any
 
 import msgspec
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization as form
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.key_files import KeyFile, certified_key, describe_key, is_encrypted, public_part, read_key_file
+from clew_gui.ssh.key_files import certified_key, describe_key, is_encrypted, public_part, read_key_file
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce, Prompt, PromptKind, cancelled
 from clew_shared.base.problem import ProblemError, problem
 
@@ -32,8 +35,6 @@ _AGENT_S = 5.0
 """Seconds for the agent to list its keys; one that hangs must not keep other keys from being tried."""
 _TRIES = 3
 """How often a passphrase is asked for, as ``ssh`` does."""
-_CLASSES: dict[str, type[paramiko.PKey]] = {"ssh-ed25519": paramiko.Ed25519Key, "ssh-rsa": paramiko.RSAKey}
-"""The classes by key type; one class reads the three curves of ECDSA."""
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -170,11 +171,14 @@ def _from_file(path: Path, asker: AskOnce, named: bool) -> Credential:
 
 
 def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
-    """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError`` or ``Incompatible``."""
-    file = path.expanduser()
-    kind = describe_key(read_key_file(path), str(path))
+    """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError``."""
+    data = read_key_file(path)
+    kind = describe_key(data, str(path))
+    if kind.type.startswith("sk-"):
+        text = f"The key {path} is on a security key (FIDO), which only ssh-agent can ask to sign."
+        raise problem("ssh.key", text, "Load it into ssh-agent: ssh-add KEY.", str(path))
     if not kind.encrypted:
-        return _opened(file, kind, None)
+        return _opened(path, data, None)
     again = ""
     for _ in range(_TRIES):
         text = f"Passphrase for the key {path}:"
@@ -183,7 +187,7 @@ def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
         if passphrase is None:
             raise cancelled(str(path))
         try:
-            return _opened(file, kind, passphrase)
+            return _opened(path, data, passphrase)
         except ProblemError:
             asker.refused(prompt)
             again = "That was not the passphrase."
@@ -192,13 +196,19 @@ def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
     )
 
 
-def _opened(file: Path, kind: KeyFile, passphrase: str | None) -> paramiko.PKey:
+def _opened(path: Path, data: bytes, passphrase: str | None) -> paramiko.PKey:
+    """paramiko reads OpenSSH's form of each kind of key, and not PKCS#8."""
+    load = form.load_ssh_private_key if b"BEGIN OPENSSH" in data else form.load_pem_private_key
     try:
-        return _CLASSES.get(kind.type, paramiko.ECDSAKey).from_private_key_file(str(file), passphrase)
-    except (paramiko.SSHException, ValueError, IndexError, UnicodeError) as error:
-        text = f"The key {file} cannot be opened."
+        key: Any = load(data, passphrase.encode() if passphrase is not None else None)
+        text = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption()).decode()
+        public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+        kinds = [kind for kind in paramiko.key_classes if public.split()[0].decode() in kind.identifiers()]
+        return kinds[0].from_private_key(io.StringIO(text))
+    except (paramiko.SSHException, ValueError, TypeError, IndexError, UnsupportedAlgorithm) as error:
+        text = f"The key {path} cannot be opened."
         hint = "It may be damaged or in a format that Clew does not know; ssh-keygen -y -f KEY shows why."
-        raise problem("ssh.key", text, hint, str(file)) from error
+        raise problem("ssh.key", text, hint, str(path)) from error
 
 
 def with_certificate(load: Callable[[], paramiko.PKey], certificate: Path) -> paramiko.PKey:

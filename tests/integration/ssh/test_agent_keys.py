@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from clew_gui.ssh.connection import SshFiles
 from clew_gui.ssh.key_offers import MOST_KEYS
 from clew_gui.ssh.prompts import AskOnce, PromptKind
 from tests.integration.ssh.conftest import Dial, dial_by, hop_to, trust
-from tests.integration.ssh.people import Agent, Person, well_informed
+from tests.integration.ssh.people import Agent, Person, SecurityKeyAgent, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
 from tests.integration.ssh.test_contract import refused
 
@@ -59,6 +60,21 @@ def test_a_public_key_stands_for_the_one_in_the_agent(
     before = known.said("Failed publickey")
     dial(hop_to(known, "user.pub"), Person({}))
     assert known.said("Failed publickey") == before
+
+
+@pytest.mark.parametrize("way", ["paramiko"])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_security_key_signs_through_the_agent(
+    dial: Dial, known: SshServer, files: SshFiles, school: School, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    address = files.runtime / "agent"
+    with closing(SecurityKeyAgent(address)) as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
+        (school.keys / "yubi.pub").write_text(agent.public)
+        school.allow("yubi")
+        connection = dial(hop_to(known, *(["yubi.pub"] if named else [])), Person({}))
+        assert connection.run("id -un").stdout == b"student\n"
+        connection.close()
 
 
 def connections(server: SshServer) -> int:

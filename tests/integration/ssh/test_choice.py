@@ -9,16 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.paramiko.connection import dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Person
-from tests.integration.ssh.servers import School, SshServer
+from tests.integration.ssh.servers import PASSPHRASE, School, SshServer
 from tests.integration.ssh.test_contract import refused
+from tests.integration.ssh.test_dead_links import until
 
 pytestmark = pytest.mark.needs("sshd")
 
@@ -69,29 +80,69 @@ def test_a_cipher_that_authenticates_by_itself_comes_first_where_the_server_has_
         assert taken in link.local_cipher
 
 
-def test_a_key_that_paramiko_does_not_read(server: SshServer, files: SshFiles, school: School) -> None:
+@pytest.mark.parametrize("passphrase", ["", PASSPHRASE])
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ec"])
+def test_a_key_in_pkcs8_form(
+    server: SshServer, files: SshFiles, school: School, tmp_path: Path, kind: str, passphrase: str
+) -> None:
     trust(files, server)
-    if not (school.keys / "pkcs8").exists():
-        school.make_key("pkcs8", "rsa", extra=["-m", "PKCS8"])
-    school.allow("user", "pkcs8")
-    assert "the system's ssh, because" in route([hop_to(server, "pkcs8")], files)
+    makers: dict[str, Callable[[], Any]] = {
+        "ed25519": ed25519.Ed25519PrivateKey.generate,
+        "rsa": lambda: rsa.generate_private_key(65537, 2048),
+        "ec": lambda: ec.generate_private_key(ec.SECP384R1()),
+    }
+    key = makers[kind]()
+    lock = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+    (school.keys / "pkcs8").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock))
+    (school.keys / "pkcs8.pub").write_bytes(key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    school.allow("pkcs8")
+    (school.keys / "pkcs8.pub").unlink()
+    person = Person({PromptKind.PASSPHRASE: PASSPHRASE} if passphrase else {})
+    assert route([hop_to(server, "pkcs8")], files, person) == f"student@login (key {school.key('pkcs8')})"
+    assert len(person.asked) == bool(passphrase)
 
 
-def test_a_proxy_command_is_for_the_systems_ssh(server: SshServer, files: SshFiles, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_proxy_command_is_the_way(server: SshServer, files: SshFiles, tmp_path: Path, kept: bool) -> None:
     trust(files, server)
     relay = tmp_path / "relay.py"
     relay.write_text(_RELAY)
-    hop = msgspec.structs.replace(hop_to(server, "user"), proxy_command=f"{sys.executable} {relay} %h %p")
-    assert "because the way there is a ProxyCommand" in route([hop], files)
+    command = f"{sys.executable} {relay} %h %p {tmp_path}/said"
+    hop = msgspec.structs.replace(hop_to(server, "locked" if kept else "user"), proxy_command=command)
+    keeping = msgspec.structs.replace(files, keep_login_s=600 if kept else 0)
+    person = Person({PromptKind.PASSPHRASE: PASSPHRASE} if kept else {})
+    for _ in range(2):
+        with closing(dial([hop], AskOnce(person), keeping)) as connection:
+            assert connection.run("cat; echo in", stdin=bytes(1_000_000)).stdout == bytes(1_000_000) + b"in\n"
+    assert (tmp_path / "said").read_text() == "on\n" * 2  # one found that a person is needed, the other stayed
+    assert len(person.asked) == kept
+    KeptLogins(keeping).clear()
+    until(lambda: not [one for one in psutil.process_iter() if str(relay) in _words(one)], "it goes on")
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_a_proxy_command_that_fails_says_why(server: SshServer, files: SshFiles) -> None:
+    hop = msgspec.structs.replace(hop_to(server, "user"), proxy_command="echo no way to %n >&2; exit 1")
+    with refused("ssh.reach") as words:
+        dial([hop], AskOnce(Person({})), files)
+    assert "no way to login" in words[0]
 
 
 _RELAY = """
 import os, socket, sys, threading
 sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+with open(sys.argv[3], "a") as said:
+    said.write("on\\n")
 def up():
     while data := os.read(0, 65536):
         sock.sendall(data)
-    sock.shutdown(socket.SHUT_RDWR)  # also when ssh was killed before its farewell
+    os._exit(0)
 threading.Thread(target=up, daemon=True).start()
 while data := sock.recv(65536):
     os.write(1, data)

@@ -157,7 +157,7 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
     text = (
         "Host tok\n HostName login.example.org\n User anna\n Port 2200\n IdentityFile %d/.ssh/keys/id_%r_%n_%p\n"
         " IdentityFile ~/${LAB}/%h%%\n CertificateFile %d/%r.pub\n UserKnownHostsFile %d/known_%n\n"
-        " IdentityFile /nowhere/${UNSET_HERE}\n"
+        " IdentityFile /nowhere/${UNSET_HERE}\n GlobalKnownHostsFile /site/known_hosts\n"
     )
     ours = read(tmp_path, text, "tok")
     found = resolve("tok", tmp_path / "config") if by_ssh else ours
@@ -165,8 +165,9 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
     keys = [key.replace("~", home) for key in found.keys if "UNSET" not in key]
     assert keys == [f"{home}/.ssh/keys/id_anna_tok_2200", f"{home}/course/login.example.org%"]
     assert found.certificates == (f"{home}/anna.pub",)
-    assert [name.replace("~", home) for name in found.known_hosts] == [f"{home}/known_tok"]
+    assert [name.replace("~", home) for name in found.known_hosts[:1]] == [f"{home}/known_tok"]
     assert "/nowhere/${UNSET_HERE}" in ours.keys
+    assert found.known_hosts[1:] == ("/site/known_hosts",)
 
 
 @pytest.mark.needs("ssh")

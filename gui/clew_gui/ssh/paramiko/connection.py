@@ -36,6 +36,7 @@ from clew_gui.ssh.errors import (
     no_further_command,
     no_such_name,
     not_reached,
+    proxy_failed,
     refused_channel,
     when_there_is_room,
 )
@@ -47,6 +48,7 @@ from clew_gui.ssh.paramiko.login import DoorClosed, Login
 from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
 from clew_gui.ssh.paramiko.transport import Bound, SshTransport
 from clew_gui.ssh.prompts import AskOnce, Unattended
+from clew_gui.ssh.proxy_command import ProxyCommand
 from clew_shared.base.problem import ProblemError, problem
 
 T = TypeVar("T")
@@ -65,14 +67,16 @@ def dial_paramiko(
     Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
     an ``Unattended`` asker.
     """
-    if hop.only_by_system:
-        raise Incompatible(hop.only_by_system)
+    if hop.needs_ssh:
+        raise Incompatible(hop.needs_ssh)
     if through is None:
         return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
     return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)
 
 
 def _dial(hop: Hop, timeout: float) -> socket.socket:
+    if hop.proxy_command:
+        return ProxyCommand(hop)
     started = time.monotonic()
     while True:
         left = timeout - (time.monotonic() - started)
@@ -119,19 +123,24 @@ def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
     for pause in (*errors.BUSY_PAUSES_S, None):
-        link = SshTransport(dial(), hop.title)
+        sock = dial()
+        link = SshTransport(sock, hop.title)
+        link.certificate_first = keys.has_authority()
         prefer(link, keys.known_types())
         link.banner_timeout = link.handshake_timeout = timeout
         try:
             link.start_client(timeout=timeout)
             shown = link.get_remote_server_key()
-            keys.check(HostKey(shown.get_name(), shown.asbytes()), asker)
+            certificate = shown.public_blob.key_blob if shown.public_blob is not None else b""
+            keys.check(HostKey(shown.get_name(), shown.asbytes()), asker, certificate)
             return link
         except IncompatiblePeer as error:
             link.end()
             raise Incompatible(f"the server speaks only methods that paramiko does not know: {error}") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             link.end()
+            if isinstance(sock, ProxyCommand) and sock.words:
+                raise proxy_failed(hop, sock.words) from error
             if pause is None or not _is_busy(error):
                 raise _no_handshake(hop, error, timeout) from error
             time.sleep(pause)

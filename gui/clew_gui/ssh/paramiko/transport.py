@@ -45,6 +45,8 @@ class SshTransport(paramiko.Transport):
     def __init__(self, sock: Any, name: str) -> None:
         super().__init__(sock)
         self.name = f"ssh {name}"
+        self.certificate_first = False
+        """Whether the server is asked for a certificate of its key before its bare key."""
         self.goodbye = ""
         """The server's own text when it hung up."""
         self.greeted: Callable[[str], None] = _log.debug
@@ -60,6 +62,13 @@ class SshTransport(paramiko.Transport):
         self._ended: Callable[[], None] | None = None
         self._kept: list[Message] = []
         """What the thread that reads could not send while keys are exchanged."""
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """The types of server keys, the wanted ones first."""
+        found: tuple[str, ...] = self._anything()._filter_algorithm("keys")
+        certificates = tuple(f"{name}-cert-v01@openssh.com" for name in found)
+        return certificates + found if self.certificate_first else found
 
     def divert(self, kinds: Iterable[int], receive: Callable[[int, bytes], None], ended: Callable[[], None]) -> None:
         """Hand over what the other end sends from now on: the number of each message of these ``kinds``, and what
