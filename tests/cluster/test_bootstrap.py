@@ -34,7 +34,7 @@ def open_connection(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
     """The way from the laptop to the login node, by the laptop's key. The student's home is as on the first day."""
     info = cluster.info()
     home = Path(info["laptop_home"])
-    files = SshFiles(known_hosts=home / ".ssh/known_hosts", runtime=tmp_path, ssh_config="none")
+    files = SshFiles(known_hosts=home / ".ssh/known_hosts", runtime=tmp_path)
     hop = Hop(
         name="login",
         host=info["hosts"]["login"]["wan"],

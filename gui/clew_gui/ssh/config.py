@@ -31,7 +31,6 @@ _MAX_BYTES = 1 << 20
 _COMMANDS = ("proxycommand", "localcommand", "remotecommand", "knownhostscommand")
 """Settings whose text goes on to the end of the line, with any ``#`` in it."""
 _BEYOND = {
-    "identityagent": ("", "ssh_auth_sock"),
     "pkcs11provider": ("", "none"),
     "securitykeyprovider": ("", "internal", "$ssh_sk_provider"),
     "hostbasedauthentication": ("", "no"),
@@ -41,7 +40,7 @@ _BEYOND = {
     "addressfamily": ("", "any"),
     "canonicalizehostname": ("", "no", "false", "none"),
 }
-"""Settings that Clew's own login does not support, with the values that ask for nothing."""
+"""Settings that Clew does not support, with the values that ask for nothing."""
 _LIMIT_S = 10.0
 """The time limit for ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
 
@@ -50,8 +49,8 @@ class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of ``name``; empty or 0 if it says nothing special.
 
     ``keys`` are paths of private keys and ``certificates`` of certificates for them, with all tokens replaced; ``jump``
-    is the ProxyJump chain, the first hop first. ``needs_ssh`` says why only the system's ``ssh`` can log in, as the end
-    of a sentence: it is set to what Clew's own login does not do, or depends on what only ``ssh`` can judge.
+    is the ProxyJump chain, the first hop first; for ``agent`` see ``Hop``. ``unsupported`` says what it asks for and
+    Clew does not do, or cannot judge, as the end of a sentence.
     """
 
     name: str
@@ -65,7 +64,8 @@ class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     host_key_alias: str = ""
     known_hosts: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
-    needs_ssh: str = ""
+    agent: str = ""
+    unsupported: str = ""
 
 
 class ConfigLine(msgspec.Struct, frozen=True):
@@ -180,13 +180,15 @@ def look_up(name: str, path: Path) -> SshHost:
         elif applies is None and line.keyword in _READ and (line.keyword in _ADD_UP or line.keyword not in values):
             unjudged = unjudged or f"{path} has `Match {match}`, which only ssh itself can judge"
     found = _host(name, values)
-    return msgspec.structs.replace(found, needs_ssh=unjudged) if unjudged else found
+    return msgspec.structs.replace(found, unsupported=unjudged) if unjudged else found
 
 
 _WAYS = ("proxycommand", "proxyjump")
 _ADD_UP = ("identityfile", "certificatefile")
 _KNOWN = ("userknownhostsfile", "globalknownhostsfile")
-_READ = frozenset((*_WAYS, *_ADD_UP, *_BEYOND, *_KNOWN, "hostname", "user", "port", "identitiesonly", "hostkeyalias"))
+_READ = frozenset(
+    (*_WAYS, *_ADD_UP, *_BEYOND, *_KNOWN, "hostname", "user", "port", "identitiesonly", "identityagent", "hostkeyalias")
+)
 """The settings that matter here."""
 
 
@@ -279,12 +281,20 @@ def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
         host_key_alias=first("hostkeyalias"),
         known_hosts=tuple(replaced(word) for word in known),
         certificates=paths("certificatefile"),
-        needs_ssh=next((_beyond(one, first(one)) for one in _BEYOND if first(one).lower() not in _BEYOND[one]), ""),
+        agent=_agent(replaced(first("identityagent"))),
+        unsupported=next((_beyond(one, first(one)) for one in _BEYOND if first(one).lower() not in _BEYOND[one]), ""),
     )
 
 
+def _agent(value: str) -> str:
+    if value.startswith("$"):
+        return os.environ.get(value[1:], "none")
+    usual = value == "SSH_AUTH_SOCK" or not (operating_system.HAS_UNIX_SOCKETS or value == "none")
+    return "" if usual else value
+
+
 def _beyond(keyword: str, value: str) -> str:
-    return f"the SSH configuration sets {keyword} {value}, which Clew's own login does not do"
+    return f"the SSH configuration sets {keyword} {value}, which Clew does not do"
 
 
 def _account() -> str:

@@ -19,8 +19,6 @@ from typing import IO, Any
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.kept_login import KeptLogin
-from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.prompts import AskOnce, Prompt
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -64,19 +62,11 @@ class Said(msgspec.Struct, frozen=True, tag=True):
 class Held(msgspec.Struct, frozen=True, tag=True):
     """It holds the login. Nothing else comes."""
 
-    login: KeptLogin
-
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """The login failed. Nothing else comes."""
 
     problems: tuple[Problem, ...]
-
-
-class NeedsSystemSsh(msgspec.Struct, frozen=True, tag=True):
-    """Only the system's ``ssh`` can log in there; ``why`` is the end of a sentence. Nothing else comes."""
-
-    why: str
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -85,7 +75,7 @@ class Answer(msgspec.Struct, frozen=True):
     text: str | None
 
 
-Message = Question | Refused | Said | Held | Failed | NeedsSystemSsh
+Message = Question | Refused | Said | Held | Failed
 
 
 def send(file: IO[bytes], message: Order | Answer | Message) -> None:
@@ -103,9 +93,9 @@ def _path(kind: type[Any], text: Any) -> Any:
     return kind(text)
 
 
-def hold(order: Order, asker: AskOnce) -> KeptLogin:
-    """Start a process that logs in and stays, and return what it holds. Raises ``ProblemError``, ``Incompatible`` when
-    the system's ``ssh`` is to be tried instead, or ``OSError`` when it cannot be started."""
+def hold(order: Order, asker: AskOnce) -> None:
+    """Start a process that logs in and stays; returns when it holds the login. Raises ``ProblemError``, or ``OSError``
+    when it cannot be started."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "clew_gui.ssh.holder_program"],
@@ -117,9 +107,8 @@ def hold(order: Order, asker: AskOnce) -> KeptLogin:
     )
     held = False
     try:
-        login = _Talk(process, order.hops).until_held(order, asker)
+        _Talk(process, order.hops).until_held(order, asker)
         held = True
-        return login
     finally:
         _let_go(process, held)
 
@@ -133,8 +122,8 @@ class _Talk:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"ssh {self._title} holder", daemon=True).start()
 
-    def until_held(self, order: Order, asker: AskOnce) -> KeptLogin:
-        """Have it log in; returns what it holds. Raises as ``hold`` does."""
+    def until_held(self, order: Order, asker: AskOnce) -> None:
+        """Have it log in. Raises as ``hold`` does."""
         self._tell(order)
         while True:
             match self._next():
@@ -144,12 +133,10 @@ class _Talk:
                     asker.refused(prompt)
                 case Said(text, greeting):
                     (asker.show_greeting if greeting else asker.show_message)(text)
-                case Held(login):
-                    return login
+                case Held():
+                    return
                 case Failed(problems):
                     raise ProblemError(*problems)
-                case NeedsSystemSsh(why):
-                    raise Incompatible(why)
 
     def _tell(self, message: Order | Answer) -> None:
         if self._process.stdin is not None:

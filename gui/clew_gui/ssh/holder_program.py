@@ -23,7 +23,6 @@ from clew_gui.ssh.holder import (
     Failed,
     Held,
     Message,
-    NeedsSystemSsh,
     Order,
     Question,
     Refused,
@@ -33,7 +32,6 @@ from clew_gui.ssh.holder import (
 )
 from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, note_use, write_record
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.paramiko.relay import Relay
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
@@ -63,10 +61,7 @@ def main() -> int:
     except ProblemError as error:
         talk.say(Failed(error.problems))
         return 1
-    except Incompatible as why:
-        talk.say(NeedsSystemSsh(str(why)))
-        return 1
-    talk.say(Held(login))
+    talk.say(Held())
     _let_go_of_standard_streams()
     threading.Thread(target=_accept, args=(listener, relay), name="programs", daemon=True).start()
     stay(relay, order.folder, login.keep_s)
@@ -117,7 +112,7 @@ def _log_in(order: Order, asker: AskOnce) -> ParamikoConnection:
     *way, hop = order.hops
     if not way:
         return dial_paramiko(hop, order.files, asker, order.timeout)
-    below = KeptLogins(order.files).find_held(way, asker)
+    below = KeptLogins(order.files).find(way, asker)
     if below is None:
         raise lost(way[-1].title, "the login there ended meanwhile")
     return dial_paramiko(hop, order.files, asker, order.timeout, below)

@@ -20,8 +20,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
     """A login and its way. ``through`` is the id of the one before it on the way, empty for the first.
 
     ``since`` and ``used``, when it was last used, are in seconds since 1970; it stays for ``keep_s`` after that. The
-    process ``pid``, which began at ``began``, holds it. ``key`` is the public key of a holder of Clew's own; one of the
-    system's ``ssh`` has none.
+    process ``pid``, which began at ``began``, holds it, and shows the public key ``key`` to programs.
     """
 
     id: str
@@ -42,12 +41,10 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
         return self.used + self.keep_s
 
 
-def login_id(hops: Sequence[Hop], by_system: bool = False) -> str:
-    """The name of the login at the last of ``hops``: a different one if anything on the route differs, or if the
-    system's ``ssh`` holds it."""
+def login_id(hops: Sequence[Hop]) -> str:
+    """The name of the login at the last of ``hops``: a different one if anything on the route differs."""
     way = [msgspec.structs.replace(hop, user=hop.login, fingerprints=()) for hop in hops]  # those are shown only
-    words = msgspec.json.encode(way) + (b" by the system's ssh" if by_system else b"")
-    return hashlib.sha256(words).hexdigest()[:10]
+    return hashlib.sha256(msgspec.json.encode(way)).hexdigest()[:10]
 
 
 def write_record(folder: Path, login: KeptLogin) -> None:

@@ -14,11 +14,6 @@ from clew_shared.base.problem import ProblemError, problem
 _MAGIC = b"openssh-key-v1\0"
 
 
-class Incompatible(Exception):
-    """Raised for something that paramiko cannot do, and the system's ``ssh`` perhaps can. The text says what, as the
-    end of a sentence."""
-
-
 class KeyFile(msgspec.Struct, frozen=True):
     """The facts about a private key file without opening it; ``type`` and ``public``, the public key's bytes, are empty
     where they cannot be read without the passphrase."""
@@ -83,13 +78,6 @@ def read_key_file(path: Path) -> bytes:
         raise problem(
             "ssh.key", text, "Check its name, or make a key with ssh-keygen -t ed25519.", str(path)
         ) from error
-
-
-def check_key(path: Path) -> None:
-    """Raise ``ProblemError`` for a file that no SSH can use. A public key stands for a private one in the agent."""
-    data = read_key_file(path)
-    if not _public_line(data):
-        describe_key(data, str(path))
 
 
 def _public_line(data: bytes) -> bytes:

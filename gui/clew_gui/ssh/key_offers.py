@@ -6,10 +6,11 @@ for what a person types, who is let in on the same connection then.
 
 from __future__ import annotations
 
-import base64
 import io
 import logging
+import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from paramiko.agent import AgentSSH, get_agent_connection
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.key_files import certified_key, describe_key, is_encrypted, public_part, read_key_file
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce, Prompt, PromptKind, cancelled
+from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
 
 _log = logging.getLogger(__name__)
@@ -48,11 +50,12 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class SshKeyAgent(AgentSSH):
-    """The SSH agent with a time limit: paramiko's own waits for ever if the agent does not answer."""
+    """The SSH agent at ``address`` (see ``Hop.agent``) with a time limit: paramiko's own waits for ever if the agent
+    does not answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
         super().__init__()
-        self._agent = get_agent_connection()
+        self._agent: Any = _agent_at(address) if address else get_agent_connection()
         if self._agent is None:
             return
         try:
@@ -72,6 +75,15 @@ class SshKeyAgent(AgentSSH):
         """Close it."""
         if self._agent is not None:
             self._agent.close()
+
+
+def _agent_at(address: str) -> socket.socket | None:
+    """Connects to an agent that the configuration names; None if none is there."""
+    if address == "none":
+        return None
+    with suppress(OSError):
+        return operating_system.connect_locally(Path(address).expanduser())
+    return None
 
 
 def credentials(
@@ -121,25 +133,6 @@ def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> 
     usual = [public_part(path, data) for path, data in _there(files)]
     ordered = sorted(agent, key=lambda key: key.asbytes() not in usual)
     return ordered[: max(0, min(MOST_KEYS, _MOST_REFUSALS - others))]
-
-
-def files_to_name(files: SshFiles, agent: Sequence[paramiko.AgentKey], folder: Path) -> tuple[list[Path], int]:
-    """Returns the files to name to the system's ``ssh``, which by itself offers the whole agent: none if the agent's
-    keys are few, and how many of these are kept back. In ``folder`` it gets the public halves of those that the agent
-    is to sign for."""
-    held = {key.asbytes() for key in agent}
-    security_keys = [path.with_name(f"{path.name}_sk") for path in files.default_keys]
-    left = [*default_keys(files, held), *(path for path in security_keys if path.is_file())]
-    few = few_of(agent, files, len(left))
-    if len(few) == len(agent):
-        return [], 0
-    named = [folder / f"agent{number}.pub" for number, _ in enumerate(few)]
-    for path, key in zip(named, few, strict=True):
-        path.touch(0o600)  # what others may read is no key file for ssh
-        path.write_text(
-            f"{key.get_name()} {base64.b64encode(key.asbytes()).decode()}\n", encoding="utf-8", newline="\n"
-        )
-    return [*named, *left], len(agent) - len(few)
 
 
 def default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:

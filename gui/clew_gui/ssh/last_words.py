@@ -20,15 +20,11 @@ threads."""
 
 class LastWords:
     """Reads ``recv`` to its end in a thread of its own, so that nothing is held up, and keeps a little of the end. What
-    came before ``mark`` is a login shell's own; without a mark it is nobody's words. ``heard`` gets all of it, in
-    pieces, and an empty one at the end."""
+    came before ``mark`` is a login shell's own."""
 
-    def __init__(
-        self, recv: Callable[[int], bytes], mark: bytes, name: str, heard: Callable[[bytes], None] = lambda _data: None
-    ) -> None:
+    def __init__(self, recv: Callable[[int], bytes], mark: bytes, name: str) -> None:
         self._recv = recv
         self._mark = mark
-        self._heard = heard
         self._kept = b""
         self._thread = threading.Thread(target=self._read, name=name, daemon=True)
         self._thread.start()
@@ -37,17 +33,9 @@ class LastWords:
         with suppress(OSError, ValueError):  # closed meanwhile
             while data := self._recv(_CHUNK):
                 self._kept = (self._kept + data)[-_KEPT_BYTES:]
-                self._heard(data)
-        self._heard(b"")
-
-    def join(self, seconds: float) -> None:
-        """Wait until all is read, so many seconds at most."""
-        self._thread.join(seconds)
 
     def text(self) -> str:
         """The last lines, as one; empty when it said nothing. Waits a moment for their end."""
-        if not self._mark:
-            return ""
         self._thread.join(_END_S)
         after = after_mark(self._kept, self._mark)
         words = plain((self._kept if after is None else after).decode(errors="replace"), _KEPT_BYTES)

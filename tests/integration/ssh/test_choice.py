@@ -1,4 +1,4 @@
-"""Which way of speaking SSH is taken, by itself, and that it is said."""
+"""Whole ways to a server: what leads there, what is agreed on, and what Clew cannot do."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.paramiko.connection import dial_paramiko
+from clew_gui.ssh.paramiko.transport import SshTransport
 from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Person
@@ -46,25 +47,6 @@ def route(hops: Sequence[Hop], files: SshFiles, person: Prompter | None = None) 
 def test_usually_it_is_paramiko_and_the_key_is_named(server: SshServer, files: SshFiles) -> None:
     trust(files, server)
     assert route([hop_to(server, "user")], files) == f"student@login (key {server.school.key('user')})"
-
-
-@pytest.mark.parametrize(
-    "strange",
-    [
-        ("Ciphers chacha20-poly1305@openssh.com",),
-        ("KexAlgorithms curve25519-sha256",),
-        ("KexAlgorithms diffie-hellman-group14-sha1", "HostKeyAlgorithms ssh-ed25519"),
-    ],
-)
-def test_what_paramiko_cannot_speak_goes_through_the_systems_ssh(
-    start: Callable[..., SshServer], files: SshFiles, school: School, strange: tuple[str, ...]
-) -> None:
-    config = files.runtime / "config"  # as a person who must reach such a server has it
-    config.write_text("Host login\n  KexAlgorithms +diffie-hellman-group14-sha1\n")
-    server = start(*strange)
-    trust(files, server)
-    found = route([hop_to(server, "user")], msgspec.structs.replace(files, ssh_config=str(config)))
-    assert found.startswith("student@login (the system's ssh, because the server speaks only methods")
 
 
 @pytest.mark.parametrize(("has", "taken"), [((), "-gcm@"), (("Ciphers aes192-ctr,aes256-ctr",), "-ctr")])
@@ -149,46 +131,45 @@ while data := sock.recv(65536):
 """
 
 
-def test_all_hops_go_the_same_way(start: Callable[..., SshServer], server: SshServer, files: SshFiles) -> None:
-    strange = start("Ciphers chacha20-poly1305@openssh.com")
-    trust(files, server, strange)
-    found = route([hop_to(server, "user"), hop_to(strange, "user", name="node1")], files)
-    assert found.startswith("student@login (the system's ssh, because")
-    assert found.endswith("then student@node1 (the system's ssh)")
-
-
-def test_without_a_system_ssh_it_is_said(start: Callable[..., SshServer], files: SshFiles) -> None:
-    server = start("Ciphers chacha20-poly1305@openssh.com")
-    trust(files, server)
-    with refused("ssh.incompatible") as words:
-        dial([hop_to(server, "user")], AskOnce(Person({})), msgspec.structs.replace(files, ssh="no-such-ssh"))
-    assert "Install OpenSSH" in words[0]
-
-
-def test_what_not_even_that_speaks_is_named(start: Callable[..., SshServer], files: SshFiles) -> None:
-    server = start("KexAlgorithms diffie-hellman-group14-sha1")
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [
+        (("Ciphers chacha20-poly1305@openssh.com",), "cipher in common; the server offers chacha20-poly1305@openssh."),
+        (("KexAlgorithms diffie-hellman-group14-sha1",), "key exchange in common; the server offers diffie-hellman-"),
+        (("MACs umac-64@openssh.com", "Ciphers aes128-ctr"), "MAC in common; the server offers umac-64@openssh.com."),
+        (("AuthenticationMethods gssapi-with-mic", "GSSAPIAuthentication yes"), "accepts only gssapi-with-mic (Kerb"),
+        (("AuthenticationMethods hostbased", "HostbasedAuthentication yes"), "accepts only hostbased ("),
+    ],
+)
+def test_a_server_that_clew_cannot_log_in_to_is_refused_with_what_to_do(
+    start: Callable[..., SshServer], files: SshFiles, options: tuple[str, ...], offered: str
+) -> None:
+    server = start(*options)
     trust(files, server)
     with refused("ssh.incompatible") as words:
         dial([hop_to(server, "user")], AskOnce(Person({})), files)
-    assert "diffie-hellman-group14-sha1" in words[0]
+    assert offered in words[0]
+    assert "Ask the site" in words[0]
 
 
-def test_a_wrong_password_is_no_reason_to_try_the_other(
-    server: SshServer, files: SshFiles, way_count: list[str]
+def test_an_rsa_key_whose_signatures_the_server_does_not_take_is_named(
+    start: Callable[..., SshServer], files: SshFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As at a server that says so, and takes them by SHA-1 only."""
+    monkeypatch.setattr(SshTransport, "preferred_pubkeys", ("rsa-of-today",))
+    server = start("AuthenticationMethods publickey")
     trust(files, server)
-    with refused("ssh.password"):
-        dial([hop_to(server)], AskOnce(Person({PromptKind.PASSWORD: "wrong"})), files)
-    assert not way_count
+    with refused("ssh.auth") as words:
+        dial([hop_to(server, "old")], AskOnce(Person({})), files)
+    assert "by SHA-1 only: use an ed25519 key" in words[0]
 
 
-@pytest.fixture
-def way_count(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows when the system's ssh is taken."""
-    taken: list[str] = []
-
-    def never(*_: object) -> None:
-        taken.append("system")
-
-    monkeypatch.setattr("clew_gui.ssh.dialler.dial_system", never)
-    return taken
+def test_what_the_configuration_asks_for_in_vain_is_said_at_a_failed_login(
+    start: Callable[..., SshServer], files: SshFiles
+) -> None:
+    server = start("AuthenticationMethods publickey")
+    trust(files, server)
+    hop = msgspec.structs.replace(hop_to(server, "second"), unsupported="the SSH configuration sets pkcs11provider x")
+    with refused("ssh.auth") as words:
+        dial([hop], AskOnce(Person({})), files)
+    assert "Perhaps it is because the SSH configuration sets pkcs11provider x." in words[0]

@@ -25,7 +25,6 @@ from clew_gui.ssh.dialler import dial
 from clew_gui.ssh.holder_program import stay
 from clew_gui.ssh.kept_login import KeptLogin, login_id, write_record
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.openssh.connection import dial_system
 from clew_gui.ssh.paramiko.connection import dial_paramiko
 from clew_gui.ssh.paramiko.relay import Relay
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
@@ -130,16 +129,6 @@ def test_a_locked_keys_passphrase_is_asked_once(known: SshServer, files: SshFile
     use(files, hop_to(known, "locked"))
 
 
-def test_what_goes_through_the_systems_ssh_anyway_is_kept_as_well(
-    start: Callable[..., SshServer], files: SshFiles
-) -> None:
-    server = start("Ciphers chacha20-poly1305@openssh.com")
-    trust(files, server)
-    use(files, hop_to(server), person=well_informed())
-    with closing(program(files, hop_to(server))) as second:
-        assert "the system's ssh, because the server speaks only methods" in second.route
-
-
 def test_a_servers_key_is_shown_once_and_no_password_sent_before(server: SshServer, files: SshFiles) -> None:
     answers = well_informed().answers
     with refused("ssh.hostkey.refused"):
@@ -192,12 +181,6 @@ def test_without_keeping_each_command_asks(known: SshServer, files: SshFiles) ->
         use(msgspec.structs.replace(files, keep_login_s=0), hop_to(known), person=person)
         assert person.kinds == [PromptKind.PASSWORD]
     assert not living(files)
-
-
-def test_no_ssh_of_the_system_is_needed(known: SshServer, files: SshFiles) -> None:
-    without = msgspec.structs.replace(files, ssh="no-such-ssh")
-    use(without, hop_to(known), person=well_informed())
-    use(without, hop_to(known))
 
 
 # --- Its end --------------------------------------------------------------------------------------------------------
@@ -343,11 +326,6 @@ def test_where_it_cannot_be_kept_the_sentence_says_where(known: SshServer, files
         use(files, hop_to(known))
     assert "keep_login = 0" in words[0]
     (KeptLogins(files).folder / f"{name}.lock").rmdir()
-
-
-def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: SshServer, files: SshFiles) -> None:
-    with closing(dial_system(hop_to(known, "user"), files, AskOnce(NOBODY))) as connection:
-        assert "ControlPersist=600" in psutil.Process(connection.master.pid).cmdline()
 
 
 def test_a_quiet_access_lets_no_question_through_and_a_login_that_is_there_needs_none(

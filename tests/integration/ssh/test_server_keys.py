@@ -1,4 +1,4 @@
-"""Is it the right server? Both implementations ask, refuse and remember alike."""
+"""Is it the right server? What is asked, refused and remembered."""
 
 from __future__ import annotations
 

@@ -33,23 +33,24 @@ from clew_gui.ssh.connection import (
 from clew_gui.ssh.errors import (
     busy,
     cannot_connect,
+    incompatible,
     no_further_command,
     no_such_name,
     not_reached,
     proxy_failed,
     refused_channel,
     when_there_is_room,
+    with_unsupported,
 )
 from clew_gui.ssh.hop_connection import HopConnection, no_file, route_to
 from clew_gui.ssh.host_keys import HostKey, HostKeys
-from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.paramiko import sftp_files
 from clew_gui.ssh.paramiko.login import DoorClosed, Login
 from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
 from clew_gui.ssh.paramiko.transport import Bound, SshTransport
 from clew_gui.ssh.prompts import AskOnce, Unattended
 from clew_gui.ssh.proxy_command import ProxyCommand
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError
 
 T = TypeVar("T")
 
@@ -64,14 +65,16 @@ def dial_paramiko(
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
-    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
-    an ``Unattended`` asker.
+    Raises ``ProblemError``, or ``PersonNeeded`` with an ``Unattended`` asker.
     """
-    if hop.needs_ssh:
-        raise Incompatible(hop.needs_ssh)
-    if through is None:
-        return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
-    return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)
+
+    def connect() -> Any:
+        return _dial(hop, timeout) if through is None else through.tcp_channel(hop.host, hop.port, timeout)
+
+    try:
+        return _log_in(hop, files, asker, timeout, connect, through)
+    except ProblemError as error:
+        raise with_unsupported(hop, error) from error.__cause__
 
 
 def _dial(hop: Hop, timeout: float) -> socket.socket:
@@ -136,7 +139,7 @@ def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial
             return link
         except IncompatiblePeer as error:
             link.end()
-            raise Incompatible(f"the server speaks only methods that paramiko does not know: {error}") from error
+            raise incompatible(hop, str(error), link.offered) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             link.end()
             if isinstance(sock, ProxyCommand) and sock.words:
@@ -262,13 +265,7 @@ class ParamikoConnection(HopConnection):
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> ParamikoConnection:
         """See ``Connection.hop``."""
-        try:
-            return dial_paramiko(hop, self._files, self._asker, timeout, self)
-        except Incompatible as error:
-            text = f"{hop.title} cannot be reached through {self._title} as it is: {error}."
-            raise problem(
-                "ssh.incompatible", text, "Let the whole way go through the system's ssh.", hop.title
-            ) from error
+        return dial_paramiko(hop, self._files, self._asker, timeout, self)
 
     # --- Files -------------------------------------------------------------------------------------------------------
 

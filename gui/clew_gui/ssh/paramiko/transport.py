@@ -49,6 +49,8 @@ class SshTransport(paramiko.Transport):
         """Whether the server is asked for a certificate of its key before its bare key."""
         self.goodbye = ""
         """The server's own text when it hung up."""
+        self.offered: dict[str, Any] = {}
+        """The server's methods, as paramiko names their lists."""
         self.greeted: Callable[[str], None] = _log.debug
         """Gets what the server says during the login (SSH_MSG_USERAUTH_BANNER), in the thread that reads."""
         self._anything()._handler_table[_MSG_USERAUTH_BANNER] = self._parse_greeting
@@ -134,6 +136,11 @@ class SshTransport(paramiko.Transport):
 
     _parse_request_success = _answered
     _parse_request_failure = _answered
+
+    def _really_parse_kex_init(self, m: Message, ignore_first_byte: bool = False) -> dict[str, Any]:
+        inner: Any = super()
+        self.offered = inner._really_parse_kex_init(m, ignore_first_byte)
+        return self.offered
 
     def _parse_greeting(self, m: Message) -> None:
         self.greeted(m.get_string().decode(errors="replace"))
