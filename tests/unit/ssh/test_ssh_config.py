@@ -68,6 +68,7 @@ def test_the_first_value_counts_and_keys_add_up(config: Path) -> None:
         keys=("~/.ssh/id_course", "~/.ssh/id with blank"),
         identities_only=True,
         jump=("me@gate:2200", "second"),
+        unsupported=f'{config} has `Match exec "false"`, which only ssh itself can judge',
     )
     node = resolve("node7", config, no_ssh)
     assert (node.user, node.proxy_command, node.host_key_alias) == ("everybody", "ssh -W %h:%p login", "nodes")
@@ -181,7 +182,7 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
         ('Host login\n IdentityFile "/a b/#1" # mine\n', "keys"),
     ],
 )
-def test_the_small_reader_says_what_ssh_says(text: str, field: str, tmp_path: Path) -> None:
+def test_without_ssh_the_answer_is_that_of_ssh(text: str, field: str, tmp_path: Path) -> None:
     text = text.replace("%u", getpass.getuser())
     ours, theirs = read(tmp_path, text), resolve("login", tmp_path / "config")
     for one in {field, "jump", "proxy_command"}:
@@ -195,11 +196,11 @@ def test_the_small_reader_says_what_ssh_says(text: str, field: str, tmp_path: Pa
         ('Match exec "true"\n User anna\n', 'has `Match exec "true"`, which only ssh itself can judge'),
         ("Match host log* localnetwork 10.0.0.0/8\n ProxyJump gate\n", "localnetwork"),
         ("Match final\n IdentityFile ~/.ssh/other\n", "Match final"),
+        ("CanonicalizeHostname yes\n", "has `CanonicalizeHostname yes`"),
+        ("CanonicalizeHostname no\n", ""),
         ("Host login\n PKCS11Provider /usr/lib/opensc.so\n", "sets pkcs11provider"),
         ("Host *\n BindAddress 10.0.0.1\n", "sets bindaddress 10.0.0.1"),
         ('Match exec "true"\n ServerAliveInterval 3\n', ""),
-        ('Host login\n User anna\nMatch exec "true"\n User ben\n', ""),
-        ('Match host other exec "true"\n User anna\n', ""),
         ("Host *\n AddressFamily any\n IdentityAgent SSH_AUTH_SOCK\n", ""),
     ],
 )
@@ -245,7 +246,7 @@ def test_what_clew_does_not_do_reaches_the_hop_and_a_missing_key_is_named(tmp_pa
     assert (hop.keys, hop.missing_keys, hop.unsupported) == ((), (str(tmp_path / "gone"),), "the file says so")
 
 
-def test_an_account_without_a_name_reads_the_configuration_all_the_same(
+def test_an_account_without_a_name_is_told_that_its_configuration_was_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nobody() -> str:
@@ -255,4 +256,5 @@ def test_an_account_without_a_name_reads_the_configuration_all_the_same(
     path = tmp_path / "config"
     path.write_text("Match user student\n  Port 99\nHost lab\n  User student\n  IdentityFile /keys/%u%h\n")
     found = look_up("lab", path)
-    assert (found.user, found.port, found.keys) == ("student", 0, ("/keys/lab",))
+    assert (found.host, found.user) == ("lab", "")
+    assert "this account has no name" in found.unsupported
