@@ -18,7 +18,7 @@ from PySide6.QtCore import QTimer
 
 from clew_gui.jobs.watch import JobWatch
 from clew_gui.ssh.connection import Connection
-from clew_gui.ssh.paramiko.connection import ParamikoConnection
+from clew_gui.ssh.paramiko_connection import ParamikoConnection
 from clew_gui.ssh.reconnecting import ReconnectingConnection
 from tests.cluster.mini import MiniCluster
 

@@ -12,7 +12,7 @@ from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import look_up
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk
 from tests.cluster.mini import MiniCluster
 

@@ -15,7 +15,7 @@ from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.errors import busy, no_such_name, not_reached
 from clew_gui.ssh.host_keys import HostKeys
 from clew_gui.ssh.prompts import PromptKind

@@ -1,6 +1,6 @@
 """The process that holds one login and lets this user's programs use it: ``python -m clew_gui.ssh.holder_program``.
 
-See ``holder`` for how it is started, and ``paramiko.relay`` for how programs use the login. It ends some time after its
+See ``holder`` for how it is started, and ``relay`` for how programs use the login. It ends some time after its
 last use, when the server is silent for two minutes or hangs up, and when it is killed: it has nothing to put in order.
 """
 
@@ -32,9 +32,9 @@ from clew_gui.ssh.holder import (
 )
 from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, note_use, write_record
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
-from clew_gui.ssh.paramiko.relay import Relay
+from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
+from clew_gui.ssh.relay import Relay
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import began

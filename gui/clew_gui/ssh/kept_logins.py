@@ -32,7 +32,7 @@ from clew_shared.base.process_identity import still_runs
 from clew_shared.base.remedies import log_out
 
 if TYPE_CHECKING:
-    from clew_gui.ssh.paramiko.connection import ParamikoConnection
+    from clew_gui.ssh.paramiko_connection import ParamikoConnection
 
 SOCKET = "s"
 """The name of the socket through which programs use a login that is held by Clew's own process."""
@@ -74,7 +74,7 @@ class KeptLogins:
         known = self._known(login_id(hops))
         if known is None:
             return None
-        from clew_gui.ssh.paramiko.relay import connect_to_relay  # a tenth of a second
+        from clew_gui.ssh.relay import connect_to_relay  # a tenth of a second
 
         timeout = answers_s or _ANSWERS_S
         with suppress(OSError, ProblemError):

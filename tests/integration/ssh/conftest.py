@@ -13,7 +13,7 @@ import pytest
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.kept_logins import KeptLogins
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
+from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from tests.integration.ssh.people import Agent, Network, well_informed
 from tests.integration.ssh.servers import USER, School, SshServer

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.key_offers import MOST_KEYS
+from clew_gui.ssh.keys import MOST_KEYS
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, dial_by, hop_to, trust
 from tests.integration.ssh.people import Agent, Person, SecurityKeyAgent, well_informed
@@ -191,7 +191,7 @@ def test_a_full_agent_does_not_close_the_door_for_a_password(dial: Dial, strict:
 def test_an_agent_that_never_answers_is_passed_over(
     dial: Dial, known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.ssh.key_offers._AGENT_S", 0.2)
+    monkeypatch.setattr("clew_gui.ssh.keys._AGENT_S", 0.2)
     address = files.runtime / "agent"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(address))

@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.kept_logins import KeptLogins
-from clew_gui.ssh.paramiko.connection import dial_paramiko
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.paramiko_connection import dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, Prompter, PromptKind
+from clew_gui.ssh.transport import SshTransport
 from tests.integration.ssh.conftest import hop_to, trust
 from tests.integration.ssh.people import Person
 from tests.integration.ssh.servers import PASSPHRASE, School, SshServer

@@ -21,13 +21,13 @@ import pytest
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.holder_program import stay
 from clew_gui.ssh.kept_login import KeptLogin, login_id, write_record
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.paramiko.connection import dial_paramiko
-from clew_gui.ssh.paramiko.relay import Relay
+from clew_gui.ssh.paramiko_connection import dial_paramiko
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
+from clew_gui.ssh.relay import Relay
 from clew_shared.base.operating_system import connect_locally, is_alive
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
@@ -353,7 +353,7 @@ def start_program(script: str, *arguments: str) -> subprocess.Popen[str]:
 COMMAND = """
 import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import (AskOnce, PromptKind)
 
 class Person:
@@ -394,7 +394,7 @@ def test_the_login_outlives_its_command_however_that_ends(
 STALLS = """
 import os, signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import (AskOnce, NobodyToAsk)
 
 hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
@@ -435,7 +435,7 @@ def test_a_program_that_does_not_read_holds_up_no_other_and_its_commands_end_wit
 ASKS = """
 import sys, time, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import AskOnce
 
 class Person:

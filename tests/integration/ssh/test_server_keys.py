@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.dialler import dial as dial_as_wanted
+from clew_gui.ssh.dial import dial as dial_as_wanted
 from clew_gui.ssh.host_keys import vouches
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, hop_to, trust

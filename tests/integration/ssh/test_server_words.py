@@ -17,9 +17,9 @@ import pytest
 from paramiko.server import InteractiveQuery
 
 from clew_gui.commands.main import main
+from clew_gui.ssh import login
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.dialler import dial as dial_as_wanted
-from clew_gui.ssh.paramiko import login
+from clew_gui.ssh.dial import dial as dial_as_wanted
 from clew_gui.ssh.prompts import AskOnce, Prompt
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError

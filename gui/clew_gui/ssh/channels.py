@@ -10,7 +10,7 @@ import paramiko
 
 from clew_gui.ssh.connection import UNKNOWN, Size, lost
 from clew_gui.ssh.last_words import LastWords
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.transport import SshTransport
 
 _TELL_S = 0.5
 _INLINE = 32768

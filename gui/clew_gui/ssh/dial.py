@@ -10,7 +10,7 @@ from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
 
 if TYPE_CHECKING:
-    from clew_gui.ssh.paramiko.connection import ParamikoConnection
+    from clew_gui.ssh.paramiko_connection import ParamikoConnection
 
 
 def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
@@ -31,7 +31,7 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
 
 def _log_in(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
     """Log in hop by hop, each through the one before; when one fails those before are closed."""
-    from clew_gui.ssh.paramiko.connection import dial_paramiko  # a tenth of a second, in the thread that logs in
+    from clew_gui.ssh.paramiko_connection import dial_paramiko  # a tenth of a second, in the thread that logs in
 
     connection: ParamikoConnection | None = None
     for hop in hops:

@@ -18,8 +18,7 @@ import paramiko
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost, timed_out
 from clew_gui.ssh.errors import foreign, not_approved, refused_answers, refused_keys
-from clew_gui.ssh.key_offers import Credential, SshKeyAgent, credentials
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.keys import Credential, SshKeyAgent, credentials
 from clew_gui.ssh.prompts import (
     ANSWER_WITHIN_S,
     NEEDS_PERSON,
@@ -34,6 +33,7 @@ from clew_gui.ssh.prompts import (
     plain,
     server_words,
 )
+from clew_gui.ssh.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 
 _ROUNDS = 3

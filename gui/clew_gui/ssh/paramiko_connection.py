@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from clew_gui.ssh import errors
+from clew_gui.ssh import errors, sftp_files
+from clew_gui.ssh.channels import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
 from clew_gui.ssh.connection import (
     Command,
     Finished,
@@ -44,12 +45,10 @@ from clew_gui.ssh.errors import (
 )
 from clew_gui.ssh.hop_connection import HopConnection, no_file, route_to
 from clew_gui.ssh.host_keys import HostKey, HostKeys
-from clew_gui.ssh.paramiko import sftp_files
-from clew_gui.ssh.paramiko.login import DoorClosed, Login
-from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
-from clew_gui.ssh.paramiko.transport import Bound, SshTransport
+from clew_gui.ssh.login import DoorClosed, Login
 from clew_gui.ssh.prompts import AskOnce, Unattended
 from clew_gui.ssh.proxy_command import ProxyCommand
+from clew_gui.ssh.transport import Bound, SshTransport
 from clew_shared.base.problem import ProblemError
 
 T = TypeVar("T")
