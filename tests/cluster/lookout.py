@@ -18,8 +18,8 @@ from PySide6.QtCore import QTimer
 
 from clew_gui.jobs.watch import JobWatch
 from clew_gui.ssh.connection import Connection
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.paramiko_connection import ParamikoConnection
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from tests.cluster.mini import MiniCluster
 
 _BEAT_MS = 20

@@ -16,9 +16,8 @@ from clew_gui.deploy.staging import stage
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.dial import dial
+from clew_gui.ssh.dial import ReconnectingConnection, dial
 from clew_gui.ssh.prompts import AskOnce
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared import __version__
 from clew_shared.base.problem import ProblemError
 from tests.cluster.mini import MiniCluster

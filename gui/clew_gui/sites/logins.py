@@ -11,8 +11,7 @@ from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Hop, ssh_files
-from clew_gui.ssh.kept_login import KeptLogin, login_id
-from clew_gui.ssh.kept_logins import KeptLogins
+from clew_gui.ssh.kept_logins import KeptLogin, KeptLogins, login_id
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 

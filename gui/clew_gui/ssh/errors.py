@@ -134,6 +134,12 @@ def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError
     return problem("ssh.connect", text, "The program that listens there may have ended.", join_address("", host, port))
 
 
+def no_file(path: str, title: str, why: Sequence[str]) -> ProblemError:
+    """Returns the error for a file that the server did not read or write."""
+    text = f"{path} on {title}: {' '.join(why)}."
+    return problem("ssh.file", text, "Check its name, the rights there, and the quota.", f"{title}:{path}")
+
+
 # --- Refusals ---------------------------------------------------------------------------------------------------------
 # A server that did not let someone in, as sentences.
 

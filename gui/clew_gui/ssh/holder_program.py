@@ -30,8 +30,7 @@ from clew_gui.ssh.holder import (
     read_order,
     send,
 )
-from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, note_use, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, last_use, login_id, note_use, write_record
 from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
 from clew_gui.ssh.relay import Relay

@@ -23,8 +23,7 @@ from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.dial import dial
 from clew_gui.ssh.holder_program import stay
-from clew_gui.ssh.kept_login import KeptLogin, login_id, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, login_id, write_record
 from clew_gui.ssh.paramiko_connection import dial_paramiko
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
 from clew_gui.ssh.relay import Relay

@@ -15,8 +15,7 @@ import pytest
 from clew_gui.commands.main import main
 from clew_gui.sites.logins import logins
 from clew_gui.ssh.connection import ssh_files
-from clew_gui.ssh.kept_login import KeptLogin, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, write_record
 from clew_shared.base.places import find_places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.process_identity import began

@@ -14,7 +14,7 @@ from clew_gui.sites.hops import named_keys, way_to
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop, after_mark, marked, new_mark, skip_noise, unmarked
-from clew_gui.ssh.key_files import describe_key
+from clew_gui.ssh.keys import describe_key
 from clew_shared.base.problem import ProblemError
 
 # --- Marks ---
