@@ -185,25 +185,25 @@ class HostKeys:
         if verdict is HostKeyVerdict.UNKNOWN and bare is not HostKeyVerdict.CHANGED:
             verdict = bare
         if verdict is HostKeyVerdict.REVOKED:
-            raise revoked_text(self._hop, key.fingerprint)
+            raise revoked(self._hop, key.fingerprint)
         authorities = self._authorities(lines)
         if certificate and vouches(authorities, certificate, (self._hop.host_key_alias or self._hop.host).lower()):
             return
         if verdict is HostKeyVerdict.CHANGED:
-            raise changed(self._hop, [line.key for line in self.known_lines()], key, self.known_lines()[0].place)
+            raise changed(self._hop, self.known_lines(), key)
         if verdict is HostKeyVerdict.UNKNOWN:
             answer = prompter.ask(question(self._hop, key.type, key.fingerprint, bool(authorities)))
             if answer is None:
                 raise cancelled(self._hop.title)
             if answer.strip().lower() != "yes" and answer.strip() != key.fingerprint:
-                raise not_accepted_text(self._hop, key.fingerprint)
+                raise not_accepted(self._hop, key.fingerprint)
             self._remember(key)
 
     def _authorities(self, lines: Sequence[KnownLine]) -> list[bytes]:
         """The keys of the authorities that may vouch for this host."""
         mine = [line for line in lines if any(matches(line.patterns, name) for name in (self._name, self._bare))]
-        revoked = [line.key for line in mine if line.marker == "@revoked"]
-        return [line.key.blob for line in mine if line.marker == "@cert-authority" and line.key not in revoked]
+        withdrawn = [line.key for line in mine if line.marker == "@revoked"]
+        return [line.key.blob for line in mine if line.marker == "@cert-authority" and line.key not in withdrawn]
 
     def _lines(self) -> list[KnownLine]:
         return [line for path in self._paths for line in read_known(_text(path), str(path))]
@@ -246,29 +246,25 @@ def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = Fal
     return Prompt(kind=PromptKind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))
 
 
-def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> ProblemError:
+def changed(hop: Hop, known: Sequence[KnownLine], now: HostKey) -> ProblemError:
     """Returns the error for a server that shows another key than before."""
-    before = next((key for key in known if key.type == now.type), known[0])
-    return changed_text(hop, before.fingerprint, now.fingerprint, place)
-
-
-def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
-    """Returns the same error as ``changed``, from fingerprints."""
+    before = next((line.key for line in known if line.key.type == now.type), known[0].key)
     text = (
-        f"The server {hop.name or hop.host} shows a different key than before: known is {before}, it shows {now}. "
-        "Someone may be intercepting the connection; nothing was sent."
+        f"The server {hop.name or hop.host} shows a different key than before: known is {before.fingerprint}, "
+        f"it shows {now.fingerprint}. Someone may be intercepting the connection; nothing was sent."
     )
+    place = known[0].place
     hint = f"Ask the site whether its key has changed. If so, remove the old one ({place}) and compare the new one."
     return problem("ssh.hostkey.changed", text, hint, hop.title)
 
 
-def revoked_text(hop: Hop, fingerprint: str) -> ProblemError:
+def revoked(hop: Hop, fingerprint: str) -> ProblemError:
     """The key is marked as one that nobody may trust any more."""
     text = f"The key that {hop.name or hop.host} shows ({fingerprint}) is marked as revoked; nothing was sent."
     return problem("ssh.hostkey.revoked", text, "Ask the site.", hop.title)
 
 
-def not_accepted_text(hop: Hop, fingerprint: str) -> ProblemError:
+def not_accepted(hop: Hop, fingerprint: str) -> ProblemError:
     """The person said no."""
     text = f"The key of {hop.name or hop.host} ({fingerprint}) was not accepted, so nothing was sent."
     hint = "Ask the site for the fingerprint of its key and compare again."

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
-from clew_gui.ssh.holder import Order, hold
+from clew_gui.ssh.holder import HolderRequest, hold
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
@@ -194,7 +194,7 @@ class KeptLogins:
         stays."""
         self._clear(name)
         try:
-            hold(Order(tuple(way), self._files, make_private(self.folder / name), timeout), asker)
+            hold(HolderRequest(tuple(way), self._files, make_private(self.folder / name), timeout), asker)
             found = self.find(way, asker)
             if found is None:
                 raise lost(way[-1].title, "the login ended at once")

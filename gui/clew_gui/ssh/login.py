@@ -48,7 +48,7 @@ _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
 _Fields = list[tuple[str, bool]]
 
 
-class DoorClosed(Exception):
+class ServerHungUp(Exception):
     """The server hung up during the login; its words, if any, are the text."""
 
 
@@ -81,7 +81,7 @@ class Login:
         return any(prompt.kind is PromptKind.CODE for prompt in self._asked)
 
     def run(self, link: SshTransport) -> str:
-        """Log in; returns how, in words. Raises ``ProblemError`` or ``DoorClosed``.
+        """Log in; returns how, in words. Raises ``ProblemError`` or ``ServerHungUp``.
 
         With an ``Unattended`` asker it raises ``PersonNeeded`` before the server asks: some send a code as they ask.
         """
@@ -105,7 +105,7 @@ class Login:
                 raise self._refused(allowed)
             words, more = self._one(link, method, keys)
             if not words and rest and set(allowed) == {"publickey"}:
-                keys, rest = iter(rest), []  # nobody could type anything, so a door that closes costs no answer
+                keys, rest = iter(rest), []  # nobody could type anything, so it costs no answer if the server hangs up
             elif not words:
                 exhausted.add(method)
             elif more is not None:
@@ -174,7 +174,7 @@ class Login:
                 words = f"{words} (the server takes RSA keys by SHA-1 only: use an ed25519 key)"
             self._failed.append(words)
             if not link.is_active():
-                raise DoorClosed(link.goodbye) from error
+                raise ServerHungUp(link.goodbye) from error
             return None
         finally:
             reminder.cancel()
@@ -301,13 +301,13 @@ class Login:
     def _left_out(self) -> int:
         return sum(credential.id not in self._tried for credential in self._kept_back)
 
-    def given_up(self, door: DoorClosed) -> ProblemError:
+    def given_up(self, hung_up: ServerHungUp) -> ProblemError:
         """The server hung up too often."""
         if self._asked:
             return refused_answers(self._hop.title, {prompt.kind for prompt in self._asked})
         if self._failed:
             return refused_keys(self._hop.title, self._failed, (), self._left_out())
-        return lost(self._hop.title, str(door))
+        return lost(self._hop.title, str(hung_up))
 
 
 def _code(error: ProblemError) -> str:

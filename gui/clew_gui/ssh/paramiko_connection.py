@@ -56,7 +56,7 @@ from clew_gui.ssh.errors import (
     with_unsupported,
 )
 from clew_gui.ssh.host_keys import HostKey, HostKeys
-from clew_gui.ssh.login import DoorClosed, Login
+from clew_gui.ssh.login import Login, ServerHungUp
 from clew_gui.ssh.prompts import AskOnce, Unattended
 from clew_gui.ssh.proxy_command import ProxyCommand
 from clew_gui.ssh.transport import Bound, SshTransport
@@ -127,13 +127,13 @@ def _log_in(
     below: ParamikoConnection | None,
 ) -> ParamikoConnection:
     login = Login(hop, files, asker)
-    door = DoorClosed()
+    hung_up = ServerHungUp()
     for _ in range(_DIALS):
         link = _shake_hands(hop, files, asker, timeout, dial)
         try:
             how = login.run(link)
-        except DoorClosed as error:
-            door = error
+        except ServerHungUp as error:
+            hung_up = error
             link.end()
             continue
         except BaseException:
@@ -141,7 +141,7 @@ def _log_in(
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
         return ParamikoConnection(link, hop, _route_to(hop, how, below), files, later, login.asked_codes, below)
-    raise login.given_up(door)
+    raise login.given_up(hung_up)
 
 
 def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
