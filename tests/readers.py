@@ -63,10 +63,8 @@ from clew_gui.sites.consent import Consents, OwnWords
 from clew_gui.sites.many_files import read_sizes
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
-from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.host_keys import read_known
-from clew_gui.ssh.key_files import Incompatible, describe_key
-from clew_gui.ssh.openssh.askpass_bridge import prompt_of, read_question
+from clew_gui.ssh.keys import describe_key
 from clew_gui.targets.interpreter import interpreter_problem
 from clew_gui.views.window.window_state import FileMemory, WindowState
 from clew_shared import catalogue, spec
@@ -302,10 +300,6 @@ def read_archive(data: bytes) -> object:
         return sorted(path.name for path in folder.rglob("*"))
 
 
-def prompt_in(data: bytes) -> object:
-    return prompt_of(read_question(data).text, Hop(host="login"))
-
-
 def _archive(*names: str) -> bytes:
     """Not compressed, so that a changed byte is a changed name."""
     return gzip.compress(gzip.decompress(packed(dict.fromkeys(names, b"abc"))), compresslevel=0)
@@ -416,11 +410,7 @@ READERS = {
     ),
     "ssh_config": Reader(from_file(read_ssh_config), (SSH_CONFIG,), (ProblemError,)),
     "known_hosts": Reader(lambda data: read_known(data.decode("utf-8", "replace")), (KNOWN,)),
-    "key": Reader(
-        lambda data: describe_key(data, "key"),
-        (OPENSSH_KEY,),
-        (ProblemError, Incompatible),
-    ),
+    "key": Reader(lambda data: describe_key(data, "key"), (OPENSSH_KEY,), (ProblemError,)),
     "site": Reader(from_file(read_site), (SITE,), (ProblemError,)),
     "table": Reader(from_file(table.read, "a.csv"), (TABLE,), (ProblemError,)),
     "image": Reader(from_file(read_one_image, "a.png"), _images(), (ProblemError,)),
@@ -461,14 +451,6 @@ READERS = {
     "interpreter": Reader(read_interpreter, (b"[[3, 12], []]\n", b'[[3, 11], ["zmq"]]\n')),
     "doctor's job": Reader(read_doctors_job, (b'{"host": "node17", "clock": 1.5, "whole": true}',)),
     "site's answer": Reader(read_there, (b'{"python": [3, 12], "have": {}}\n',)),
-    "question of ssh": Reader(
-        prompt_in,
-        (
-            msgspec.json.encode({"text": "(a@b) Password: "}),
-            msgspec.json.encode({"text": "ED25519 key fingerprint is SHA256:abc. Continue connecting?", "hint": ""}),
-        ),
-        (ValueError, msgspec.MsgspecError, RecursionError),
-    ),
     "installed archive": Reader(
         read_archive,
         (_archive("agent/a.py", "b.py"),),

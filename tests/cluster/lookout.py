@@ -18,9 +18,8 @@ from PySide6.QtCore import QTimer
 
 from clew_gui.jobs.watch import JobWatch
 from clew_gui.ssh.connection import Connection
-from clew_gui.ssh.openssh.connection import ProcessStream, SystemSsh
-from clew_gui.ssh.paramiko.connection import ParamikoConnection
-from clew_gui.ssh.reconnecting import ReconnectingConnection
+from clew_gui.ssh.dial import ReconnectingConnection
+from clew_gui.ssh.paramiko_connection import ParamikoConnection
 from tests.cluster.mini import MiniCluster
 
 _BEAT_MS = 20
@@ -30,8 +29,6 @@ _NETWORK = (
     (paramiko.Transport, ("open_channel", "global_request", "_send_user_message")),
     (paramiko.Channel, ("recv", "recv_stderr", "recv_exit_status", "send", "sendall", "exec_command")),
     (paramiko.SFTPClient, ("_request",)),
-    (SystemSsh, ("run", "open", "connect", "hop", "terminal")),
-    (ProcessStream, ("recv", "send")),
     (
         ReconnectingConnection,
         ("connected", "run", "open", "connect", "hop", "terminal", "read", "write", "stat", "probe"),
@@ -73,8 +70,7 @@ class Lookout:
         for owner, names in _NETWORK:
             for name in names:
                 monkeypatch.setattr(owner, name, self._noting(f"{owner.__name__}.{name}", getattr(owner, name)))
-        for kind in (ParamikoConnection, SystemSsh):
-            monkeypatch.setattr(kind, "probe", self._timing(kind.probe))
+        monkeypatch.setattr(ParamikoConnection, "probe", self._timing(ParamikoConnection.probe))
         monkeypatch.setattr(JobWatch, "heard", self._counting(JobWatch.heard))
 
     @property

@@ -16,9 +16,8 @@ from clew_gui.deploy.staging import stage
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import ReconnectingConnection, dial
 from clew_gui.ssh.prompts import AskOnce
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared import __version__
 from clew_shared.base.problem import ProblemError
 from tests.cluster.mini import MiniCluster
@@ -34,7 +33,7 @@ def open_connection(cluster: MiniCluster, tmp_path: Path) -> Iterator[OpenLine]:
     """The way from the laptop to the login node, by the laptop's key. The student's home is as on the first day."""
     info = cluster.info()
     home = Path(info["laptop_home"])
-    files = SshFiles(known_hosts=home / ".ssh/known_hosts", runtime=tmp_path, ssh_config="none")
+    files = SshFiles(known_hosts=home / ".ssh/known_hosts", runtime=tmp_path)
     hop = Hop(
         name="login",
         host=info["hosts"]["login"]["wan"],

@@ -117,11 +117,11 @@ def test_a_job_tells_what_the_node_has_and_leaves_nothing(cluster: MiniCluster, 
     assert cluster.on("login", "squeue --noheader --states=running,pending") == ""
 
 
-def test_another_ssh_is_taken_and_named(cluster: MiniCluster, tmp_path: Path) -> None:
+def test_a_server_with_no_cipher_in_common_is_refused_with_what_to_do(cluster: MiniCluster, tmp_path: Path) -> None:
     with cluster.broken("chacha-only"):
-        text = clew(cluster, tmp_path, "site", "doctor", "minicluster")
-        assert clew(cluster, tmp_path, "logout") == "Logged out of student@login.\nJobs go on.\n"
-    assert "through this computer's own ssh, because the server speaks only methods that paramiko" in text
+        text = clew(cluster, tmp_path, "site", "doctor", "minicluster", code=1)
+    assert "the server offers chacha20-poly1305@openssh.com" in text
+    assert "Ask the site for another login node" in text
 
 
 def test_a_host_of_the_ssh_configuration_becomes_a_site_with_the_scheduler_that_it_has(

@@ -11,7 +11,7 @@ import pytest
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.connection import Command, Stream
-from clew_gui.ssh.reconnecting import ReconnectingConnection
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Student
 from tests.cluster.mini import MiniCluster

@@ -20,6 +20,7 @@ from minicluster.plan import STUDENT
 from minicluster.state import State
 
 from clew_gui.deploy.install import ensure_agent
+from clew_gui.ssh.kept_logins import SOCKET
 from clew_gui.ssh.prompts import Prompt, PromptKind
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
@@ -140,10 +141,10 @@ def _assert_others_read_nothing(cluster: MiniCluster, student: Student, node: st
 def _assert_others_use_no_login(cluster: MiniCluster, student: Student) -> None:
     """The login that stays is of no use to the laptop's neighbour."""
     (login,) = logins(student.places).all()
-    socket = logins(student.places).folder / login.id / "m"
-    for words in (("-O", "check"), ("-O", "exit"), ("-o", "ProxyCommand=false")):
-        done = cluster.call("on", "neighbour@laptop", "ssh", "-F", "none", "-S", str(socket), *words, "login", "id")
-        assert (done.returncode, "Permission denied" in done.stderr) == (255, True), done
+    address = logins(student.places).folder / login.id / SOCKET
+    program = f"import socket; socket.socket(socket.AF_UNIX).connect({str(address)!r})"
+    done = cluster.call("on", "neighbour@laptop", "python3", "-c", program)
+    assert (done.returncode, "Permission denied" in done.stderr) == (1, True), done
     (still,) = logins(student.places).all()
     assert msgspec.structs.replace(still, used=login.used) == login, "the student's program goes on using it"
 

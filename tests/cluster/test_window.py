@@ -26,8 +26,8 @@ from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
+from clew_gui.ssh.dial import PATIENCE_S
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
-from clew_gui.ssh.reconnecting import PATIENCE_S
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.views.actions.site_actions import the_doctor
 from clew_gui.views.race.sweep_dialog import SweepDialog

@@ -12,7 +12,7 @@ from clew_gui.deploy.requirements import SMALL
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, shell_line, unmarked
-from clew_gui.ssh.hop_connection import no_file
+from clew_gui.ssh.errors import no_file
 from tests.local_stream import LocalStream
 
 LONG = 100_000

@@ -20,8 +20,8 @@ from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.prompts import AskOnce, Prompt
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 
 HOME = "/home/student"

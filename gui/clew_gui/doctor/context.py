@@ -18,8 +18,8 @@ from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 

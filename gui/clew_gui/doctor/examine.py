@@ -8,7 +8,7 @@ from collections.abc import Generator
 from clew_gui.doctor.checks import CHECKS, HERE
 from clew_gui.doctor.context import Diagnosis
 from clew_gui.doctor.finding import Finding
-from clew_gui.doctor.login import travel
+from clew_gui.doctor.login import check_route
 from clew_gui.doctor.runner import follow
 from clew_gui.doctor.this_computer import ThisComputer
 from clew_gui.sites.site import Site, is_local
@@ -36,7 +36,7 @@ def examine(
         return
     diagnosis = Diagnosis(name, site, places, prompter, stop)
     try:
-        yield from travel(diagnosis)
+        yield from check_route(diagnosis)
         yield from follow(diagnosis, CHECKS, want_job)
     finally:
         diagnosis.close()

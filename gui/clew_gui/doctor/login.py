@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from clew_gui.base.checked_text import join_address
 from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, refused, untried, wrong
+from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, note, refused, untried, wrong
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.errors import busy, no_such_name, not_reached
 from clew_gui.ssh.host_keys import HostKeys
 from clew_gui.ssh.prompts import PromptKind
@@ -35,7 +35,7 @@ _FAILS = {
 _UNKNOWN_NAME = re.compile(r"name or service not known|name resolution|no address|not known", re.IGNORECASE)
 
 
-def travel(diagnosis: Diagnosis) -> Iterator[Finding]:
+def check_route(diagnosis: Diagnosis) -> Iterator[Finding]:
     """Findings for each hop; afterwards the diagnosis has a line to the site, or the cause why it has none."""
     try:
         diagnosis.hops = way_to(diagnosis.site, resolve)
@@ -151,11 +151,10 @@ def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
         yield _finding(
             diagnosis, "login", _STEPS["login"], hop, result, took if number == len(diagnosis.hops) - 1 else 0.0
         )
-    because = re.search(r"the system's ssh, because (.*?)\)(, then|$)", connection.route)
-    text = (
-        f"It goes through this computer's own ssh, because {because[1]}." if because else "Clew speaks SSH by itself."
-    )
-    yield _finding(diagnosis, "ssh", "SSH", None, fine(f"{text} The way: {connection.route}."), 0.0)
+    unsupported = [hop.unsupported for hop in diagnosis.hops if hop.unsupported]
+    text = f"The way: {connection.route}."
+    result = note(f"{text} But {unsupported[0]}.", "Clew logged in without it.") if unsupported else fine(text)
+    yield _finding(diagnosis, "ssh", "SSH", None, result, 0.0)
 
 
 def _passed(diagnosis: Diagnosis, number: int, until: str) -> Iterator[Finding]:

@@ -178,7 +178,6 @@ def agent(examined: ThisComputer) -> CheckResult:
 
 
 def ssh(_: ThisComputer) -> CheckResult:
-    """The system's own SSH; Clew can log in without it."""
-    program = shutil.which("ssh")
-    own = "Clew's own SSH (paramiko) reaches sites"
-    return fine(f"{own}; {program} is there too." if program else f"{own}; there is no ssh program.")
+    """Who logs in, and who reads the SSH configuration."""
+    reader = shutil.which("ssh") or "paramiko too, because there is no ssh program"
+    return fine(f"Clew's own SSH (paramiko) reaches sites. The SSH configuration is read by {reader}.")

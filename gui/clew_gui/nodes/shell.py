@@ -14,7 +14,7 @@ from clew_gui.schedulers.state import ON_NODE
 from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Size, Terminal
-from clew_gui.ssh.reconnecting import ReconnectingConnection
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import fresh_shell, hold_node, list_all
 

@@ -50,7 +50,8 @@ def _hop(entry: SshHost, name: str, user: str, port: int, behind: bool) -> Hop:
         host_key_alias=entry.host_key_alias,
         known_hosts=tuple(str(Path(path).expanduser()) for path in entry.known_hosts),
         proxy_command="" if behind else entry.proxy_command,
-        needs_ssh=entry.needs_ssh,
+        agent=entry.agent,
+        unsupported=entry.unsupported,
     )
 
 

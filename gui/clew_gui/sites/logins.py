@@ -11,8 +11,7 @@ from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Hop, ssh_files
-from clew_gui.ssh.kept_login import KeptLogin, login_id
-from clew_gui.ssh.kept_logins import KeptLogins
+from clew_gui.ssh.kept_logins import KeptLogin, KeptLogins, login_id
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 
@@ -40,7 +39,7 @@ def stays_s(places: Places) -> int:
 
 def logins(places: Places, site: str = "") -> Logins:
     """The logins on the route to ``site``; without a name all. Raises ``ProblemError``."""
-    wanted = [name for names in _ids_of(site_store(places).load(site)) for name in names] if site else []
+    wanted = _ids_of(site_store(places).load(site)) if site else []
     kept = KeptLogins(ssh_files(places))
     living = [one for one in kept.all() if not site or one.id in wanted]
     unknown = [found for name, found in kept.unknown().items() if not site or name in wanted]
@@ -64,15 +63,12 @@ def sites_by_login(places: Places) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in site_store(places).all():
         with suppress(ProblemError):  # its way goes round in a circle
-            for names in _ids_of(one.site)[-1:] if one.site is not None else ():
-                for name in names:
-                    found.setdefault(name, []).append(one.name)
+            for name in _ids_of(one.site)[-1:] if one.site is not None else ():
+                found.setdefault(name, []).append(one.name)
     return found
 
 
-def _ids_of(site: Site) -> list[tuple[str, str]]:
-    """For each hop on the route to a site, the site itself last, the names of a login that Clew's own process holds and
-    of one that the system's ``ssh`` holds."""
+def _ids_of(site: Site) -> list[str]:
+    """The names of the logins at each hop on the route to a site, the site itself last."""
     hops: tuple[Hop, ...] = () if is_local(site) else way_to(site, resolve)
-    ways = [hops[:number] for number in range(1, len(hops) + 1)]
-    return [(login_id(way), login_id(way, by_system=True)) for way in ways]
+    return [login_id(hops[:number]) for number in range(1, len(hops) + 1)]

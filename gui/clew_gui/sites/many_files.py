@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from clew_gui.sites.site_connection import SiteConnection
-from clew_gui.ssh.hop_connection import no_file
+from clew_gui.ssh.errors import no_file
 from clew_shared.base.problem import ProblemError, problem
 
 _MOST_BYTES = 4 << 20

@@ -26,9 +26,8 @@ from clew_gui.sites.site import Site, job_of
 from clew_gui.sites.unwritten import unwritten
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, Stream, lost, ssh_files
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import ReconnectingConnection, dial
 from clew_gui.ssh.prompts import AskOnce
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import read_consent

@@ -1,12 +1,11 @@
 """Hosts of the user's SSH configuration: which there are, and what it says of one.
 
-``ssh -G`` answers the second question where OpenSSH is installed; elsewhere a small reader does. It knows Host, Include
-and Match by host, user and the like; what decides over this host and only ``ssh`` can judge (`Match exec`) it names.
+``ssh -G`` answers the second question where OpenSSH is installed; elsewhere paramiko's reader does, for Host, Include
+and Match by host, user and the like. What only ``ssh`` can judge (`Match exec`) is named.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import getpass
 import glob
 import hashlib
@@ -18,6 +17,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,7 +31,6 @@ _MAX_BYTES = 1 << 20
 _COMMANDS = ("proxycommand", "localcommand", "remotecommand", "knownhostscommand")
 """Settings whose text goes on to the end of the line, with any ``#`` in it."""
 _BEYOND = {
-    "identityagent": ("", "ssh_auth_sock"),
     "pkcs11provider": ("", "none"),
     "securitykeyprovider": ("", "internal", "$ssh_sk_provider"),
     "hostbasedauthentication": ("", "no"),
@@ -41,7 +40,7 @@ _BEYOND = {
     "addressfamily": ("", "any"),
     "canonicalizehostname": ("", "no", "false", "none"),
 }
-"""Settings that Clew's own login does not support, with the values that ask for nothing."""
+"""Settings that Clew does not support, with the values that ask for nothing."""
 _LIMIT_S = 10.0
 """The time limit for ``ssh -G``: a `Match exec` of the user's own may look something up in a network."""
 
@@ -50,8 +49,8 @@ class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of ``name``; empty or 0 if it says nothing special.
 
     ``keys`` are paths of private keys and ``certificates`` of certificates for them, with all tokens replaced; ``jump``
-    is the ProxyJump chain, the first hop first. ``needs_ssh`` says why only the system's ``ssh`` can log in, as the end
-    of a sentence: it is set to what Clew's own login does not do, or depends on what only ``ssh`` can judge.
+    is the ProxyJump chain, the first hop first; for ``agent`` see ``Hop``. ``unsupported`` says what it asks for and
+    Clew does not do, or cannot judge, as the end of a sentence.
     """
 
     name: str
@@ -65,7 +64,8 @@ class SshHost(msgspec.Struct, frozen=True, kw_only=True):
     host_key_alias: str = ""
     known_hosts: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
-    needs_ssh: str = ""
+    agent: str = ""
+    unsupported: str = ""
 
 
 class ConfigLine(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ def read_lines(path: Path, depth: int = 0) -> Iterator[ConfigLine]:
 
 def _included(pattern: str, path: Path) -> list[Path]:
     """The files that an Include names; relative ones lie in ``~/.ssh``, where the first file lies."""
-    wanted = Path(pattern).expanduser()
+    wanted = Path(os.path.expanduser(pattern))  # noqa: PTH111  # a user who is not there is no error here
     if not wanted.is_absolute():
         wanted = path.parent / wanted
     return [Path(name) for name in sorted(glob.glob(str(wanted)))]  # noqa: PTH207  # a pattern, not a folder and a pattern
@@ -158,86 +158,73 @@ def offered_hosts(path: Path) -> tuple[str, ...]:
 # --- What it says of one host -----------------------------------------------------------------------------------------
 
 
+_WAYS = ("proxycommand", "proxyjump")
+_KNOWN = ("userknownhostsfile", "globalknownhostsfile")
+_ALSO_READ = ("hostname", "user", "port", "identitiesonly", "identityagent", "identityfile", "certificatefile")
+_READ = frozenset((*_WAYS, *_KNOWN, *_BEYOND, *_ALSO_READ, "hostkeyalias"))
+"""The settings that matter here."""
+_JUDGED = ("host", "originalhost", "user", "localuser")
+"""The conditions of Match that paramiko's reader knows, and that run nothing."""
+
+
 def look_up(name: str, path: Path) -> SshHost:
-    """Looks up ``name`` in the file with the small reader: the first value counts, keys add up."""
+    """Looks up ``name`` in the file with paramiko's reader. Unlike ``ssh``, that takes one CertificateFile, and lets a
+    Match by host or user see also what is set after it."""
+    import paramiko  # a tenth of a second
+
+    text, unjudged = _in_one(path)
+    reader = paramiko.SSHConfig.from_text(text)
+    reader.TOKENS_BY_CONFIG_KEY = {}  # they are replaced here, as in the answer of ``ssh``
+    try:
+        found: dict[str, Any] = reader.lookup(name)
+    except (OSError, KeyError, ImportError):  # as ``_account``; ``ssh`` refuses to work for such an account
+        return SshHost(name=name, host=name, unsupported=f"this account has no name, so that {path} was not read")
     values: dict[str, list[ConfigLine]] = {}
-    applies: bool | None = True
-    outside: list[bool | None] = [True]
-    unjudged = match = ""
+    for keyword, value in found.items():  # in the order of the file: of ProxyCommand and ProxyJump the first counts
+        other = _WAYS[1 - _WAYS.index(keyword)] if keyword in _WAYS else ""
+        if other not in values or (other, values[other][0].text) == ("proxyjump", "none"):
+            texts = value if isinstance(value, list) else [value or "none"]
+            values[keyword] = [ConfigLine(keyword, tuple(text.split()), text) for text in texts]
+    host = _host(name, values)
+    return msgspec.structs.replace(host, unsupported=unjudged or host.unsupported)
+
+
+def _in_one(path: Path) -> tuple[str, str]:
+    """The settings of the file and of those that it includes, as one text for paramiko: each condition is a Match, in
+    an included file together with the conditions around that. And what only ``ssh`` can judge, or nothing."""
+    lines, unjudged = ["Match all"], ""
+    around: list[tuple[str, ...] | None] = [()]
+    here: tuple[str, ...] | None = ()
+    judging = _BEGIN
     for line in read_lines(path):
         if line is _BEGIN:
-            outside.append(applies)
-        elif line is _END:
-            applies = outside.pop()
-        elif outside[-1] is False:
-            continue
-        elif line.keyword == "host":
-            applies = _matches(name, line.arguments)
-        elif line.keyword == "match":
-            applies, match = _judge(name, line, values), line.text
-        elif applies:
-            _take(line, values)
-        elif applies is None and line.keyword in _READ and (line.keyword in _ADD_UP or line.keyword not in values):
-            unjudged = unjudged or f"{path} has `Match {match}`, which only ssh itself can judge"
-    found = _host(name, values)
-    return msgspec.structs.replace(found, needs_ssh=unjudged) if unjudged else found
+            around.append(here)
+        elif line is _END or line.keyword in ("host", "match"):
+            own, outer = ((), around.pop()) if line is _END else (_condition(line), around[-1])
+            here = None if own is None or outer is None else (*outer, *own)
+            lines.append(f"Match {shlex.join(here) if here else 'all'}")
+            judging = line if own is None else judging
+        elif here is None and line.keyword in _READ:
+            unjudged = unjudged or f"{path} has `Match {judging.text}`, which only ssh itself can judge"
+        elif line.keyword == "canonicalizehostname":  # paramiko would ask for names
+            if line.text.lower() not in _BEYOND[line.keyword]:
+                unjudged = unjudged or f"{path} has `CanonicalizeHostname {line.text}`, which only ssh does"
+        elif here is not None and line.keyword in _READ and line.text:
+            lines.append(f"{line.keyword} {line.text}")
+    return "\n".join(lines), unjudged
 
 
-_WAYS = ("proxycommand", "proxyjump")
-_ADD_UP = ("identityfile", "certificatefile")
-_READ = frozenset(
-    (*_WAYS, *_ADD_UP, *_BEYOND, "hostname", "user", "port", "identitiesonly", "hostkeyalias", "userknownhostsfile")
-)
-"""The settings that matter here."""
-
-
-def _take(line: ConfigLine, values: dict[str, list[ConfigLine]]) -> None:
-    """Keep a line. Of ProxyCommand and ProxyJump the one that comes first counts, and the other no more, unless the
-    first is `ProxyJump none`."""
-    before = [one for keyword in _WAYS if keyword != line.keyword for one in values.get(keyword, ())]
-    if line.keyword not in _WAYS or all(one.keyword == "proxyjump" and one.text == "none" for one in before):
-        values.setdefault(line.keyword, []).append(line)
-
-
-def _judge(name: str, line: ConfigLine, values: Mapping[str, Sequence[ConfigLine]]) -> bool | None:
-    """Whether a Match block is about ``name``; None where only ``ssh`` can say so."""
-    words = [word.lower() for word in line.arguments]
-    if words == ["all"]:
-        return True
-
-    def said(keyword: str, otherwise: str) -> str:
-        return values[keyword][0].text.strip('"') if keyword in values else otherwise
-
-    known = {
-        "host": said("hostname", name).replace("%h", name),
-        "originalhost": name,
-        "user": said("user", _account()),
-        "localuser": _account(),
-    }
-    verdict: bool | None = True
-    arguments = iter(line.arguments)
-    for word in arguments:
-        wanted, kind = not word.startswith("!"), word.lower().lstrip("!")
-        if kind in ("final", "canonical", "all"):
-            verdict = None
-            continue
-        pattern = next(arguments, "")
-        if kind not in known:
-            verdict = None
-        elif _matches(known[kind], pattern.split(",")) != wanted:
-            return False
-    return verdict
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    wanted = [pattern for pattern in patterns if not pattern.startswith("!")]
-    unwanted = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    return any(_like(name, one) for one in wanted) and not any(_like(name, one) for one in unwanted)
-
-
-def _like(name: str, pattern: str) -> bool:
-    literal = pattern.replace("[", "[[]")  # ssh knows * and ? only
-    return fnmatch.fnmatchcase(name.lower(), literal.lower())
+def _condition(line: ConfigLine) -> tuple[str, ...] | None:
+    """A Host or Match line as words of a Match; None if only ``ssh`` can judge it."""
+    words = line.arguments
+    if line.keyword == "host":
+        return ("originalhost", ",".join(words))
+    if [word.lower() for word in words] == ["all"]:
+        return ()
+    kinds = [word.lower() for word in words[::2]]
+    if len(words) % 2 or not kinds or any(kind.removeprefix("!") not in _JUDGED for kind in kinds):
+        return None
+    return tuple(word for pair in zip(kinds, words[1::2], strict=True) for word in pair)
 
 
 def parse_ssh_g(name: str, text: str) -> SshHost:
@@ -266,7 +253,8 @@ def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
     host = first("hostname").replace("%h", name).replace("%%", "%") or name
     tokens = _tokens(name, host, number or 22, first("user") or _account(), first("hostkeyalias"), jump)
     replaced = partial(_replaced, tokens=tokens)
-    known = (word for line in values.get("userknownhostsfile", ())[:1] for word in line.arguments)
+    files = (values.get(keyword, ())[:1] for keyword in _KNOWN)
+    known = (word for lines in files for line in lines for word in line.arguments)
     return SshHost(
         name=name,
         host=host,
@@ -279,12 +267,20 @@ def _host(name: str, values: Mapping[str, Sequence[ConfigLine]]) -> SshHost:
         host_key_alias=first("hostkeyalias"),
         known_hosts=tuple(replaced(word) for word in known),
         certificates=paths("certificatefile"),
-        needs_ssh=next((_beyond(one, first(one)) for one in _BEYOND if first(one).lower() not in _BEYOND[one]), ""),
+        agent=_agent(replaced(first("identityagent"))),
+        unsupported=next((_beyond(one, first(one)) for one in _BEYOND if first(one).lower() not in _BEYOND[one]), ""),
     )
 
 
+def _agent(value: str) -> str:
+    if value.startswith("$"):
+        return os.environ.get(value[1:], "none")
+    usual = value == "SSH_AUTH_SOCK" or not (operating_system.HAS_UNIX_SOCKETS or value == "none")
+    return "" if usual else value
+
+
 def _beyond(keyword: str, value: str) -> str:
-    return f"the SSH configuration sets {keyword} {value}, which Clew's own login does not do"
+    return f"the SSH configuration sets {keyword} {value}, which Clew does not do"
 
 
 def _account() -> str:
@@ -339,7 +335,7 @@ def run_ssh(command: Sequence[str]) -> str | None:
 
 
 def resolve(name: str, path: Path | None = None, run: Runner = run_ssh, ssh: str = "ssh") -> SshHost:
-    """Returns the configuration of ``name``: from ``ssh -G``, else from the small reader.
+    """Returns the configuration of ``name``: from ``ssh -G``, else from paramiko's reader.
 
     ``path`` names another file than the user's own. A name that is no host's is given back as it is.
     """

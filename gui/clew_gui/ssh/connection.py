@@ -1,7 +1,7 @@
-"""The interface of every SSH connection, whatever speaks SSH underneath: commands, files, streams, a further hop.
+"""The interface of every SSH connection: commands, files, streams, a further hop.
 
-Two implementations keep to it: ``paramiko.connection`` and ``openssh.connection``; ``dialler`` chooses. Every call
-takes its own time limit in seconds and raises ``ProblemError``; nothing here may be called from the window's thread.
+Every call takes its own time limit in seconds and raises ``ProblemError``; nothing here may be called from the window's
+thread.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name`` is what the person calls it. ``keys`` are private key files that were asked for by name: they come first.
     ``fingerprints`` are those the site publishes: shown beside the question, never trusted. ``known_hosts`` are files
-    to read beside the usual ones. ``proxy_command`` was consented to before; only the system's ``ssh`` can use it.
-    ``certificates`` are for keys, ``missing_keys`` were named and are not there. ``needs_ssh``: why only the system's
-    ``ssh`` can log in, as the end of a sentence.
+    to read beside the usual ones. ``proxy_command`` was consented to before.
+    ``certificates`` are for keys, ``missing_keys`` were named and are not there. ``agent`` is the address of an SSH
+    agent, ``none`` for none; empty: the usual one. ``unsupported`` names what the configuration asks for and Clew does
+    not do, as the end of a sentence.
     """
 
     host: str
@@ -47,7 +48,8 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     proxy_command: str = ""
     certificates: tuple[str, ...] = ()
     missing_keys: tuple[str, ...] = ()
-    needs_ssh: str = ""
+    agent: str = ""
+    unsupported: str = ""
 
     @property
     def login(self) -> str:
@@ -59,17 +61,12 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the hop's name for people: "student@login"."""
         return f"{self.login}@{self.name or self.host}"
 
-    @property
-    def only_by_system(self) -> str:
-        """Returns why only the system's ``ssh`` can get there, as the end of a sentence; empty if paramiko can."""
-        return "the way there is a ProxyCommand" if self.proxy_command else self.needs_ssh
-
 
 class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The files and folders on this computer that SSH uses.
 
     Keys of hosts that the person accepted go into ``known_hosts``, Clew's own file; ``also_known`` are only read.
-    ``ssh_config`` is given to the system's ``ssh`` as ``-F``; empty: its own default. ``runtime`` is for sockets.
+    ``runtime`` is for sockets.
     ``keep_login_s``: so many seconds after its last use a login stays that asked a person something; 0: none stays.
     """
 
@@ -77,8 +74,6 @@ class SshFiles(msgspec.Struct, frozen=True, kw_only=True):
     runtime: Path
     also_known: tuple[Path, ...] = ()
     default_keys: tuple[Path, ...] = ()
-    ssh: str = "ssh"
-    ssh_config: str = ""
     keep_login_s: int = 0
 
 
@@ -98,7 +93,7 @@ def ssh_files(places: Places) -> SshFiles:
 class Finished(msgspec.Struct, frozen=True):
     """A command that ended. What the login shell printed before it is in neither output.
 
-    The status of a command that died of a signal is -1 or 255, whichever way SSH reports it.
+    The status of a command that died of a signal is -1.
     """
 
     exit_status: int
@@ -133,6 +128,10 @@ class Stream(Protocol):
 
     def last_words(self) -> str:
         """Returns what its command wrote to its standard error last, in one line; empty for a port. Waits a moment."""
+
+
+UNKNOWN = 255
+"""The exit status of ``ssh`` if it does not know the command's."""
 
 
 class Size(msgspec.Struct, frozen=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
+
+import msgspec
 
 from clew_gui.base.checked_text import join_address
 from clew_gui.ssh.connection import Hop
@@ -44,6 +46,45 @@ def not_reached(hop: Hop, error: BaseException) -> ProblemError:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         hint = "Check your network and the port."
     return problem("ssh.reach", f"{hop.host}, port {hop.port}, cannot be reached: {why}.", hint, hop.title)
+
+
+def proxy_failed(hop: Hop, words: str) -> ProblemError:
+    """Returns the error for a ProxyCommand that ended with ``words`` before a server greeted."""
+    text = f"{hop.host}, port {hop.port}, cannot be reached through its ProxyCommand, which says: {words}"
+    return problem("ssh.reach", text, "Correct ProxyCommand in ~/.ssh/config; it must not ask for anything.", hop.title)
+
+
+_METHODS = {
+    "kex": ("key exchange", "kex_algo_list"),
+    "host key": ("type of server key", "server_key_algo_list"),
+    "ciphers": ("cipher", "server_encrypt_algo_list"),
+    "macs": ("MAC", "server_mac_algo_list"),
+}
+"""By a word in paramiko's refusal: what was not agreed on, and the name of its list of the server's methods."""
+
+
+def incompatible(hop: Hop, words: str, offered: Mapping[str, Sequence[str]]) -> ProblemError:
+    """Returns the error for a server with which no method is agreed on; ``words`` are paramiko's."""
+    what, names = next((found for word, found in _METHODS.items() if word in words), ("", ""))
+    why = f"have no {what} in common; the server offers {', '.join(offered[names])}" if what else f"differ: {words}"
+    hint = "Ask the site for another login node, or for a method of today, such as curve25519-sha256 and aes256-gcm."
+    return problem("ssh.incompatible", f"Clew and {hop.title} {why}.", hint, hop.title)
+
+
+def foreign(title: str, allowed: Sequence[str]) -> ProblemError:
+    """Returns the error for a server that lets in only by what Clew cannot do."""
+    text = f"{title} accepts only {' or '.join(allowed)} (Kerberos or host-based logins), which Clew does not do."
+    hint = "Ask the site whether it accepts keys or passwords, perhaps at another login node."
+    return problem("ssh.incompatible", text, hint, title)
+
+
+def with_unsupported(hop: Hop, error: ProblemError) -> ProblemError:
+    """The error, with what the configuration asks for and Clew does not do, where that may be its reason."""
+    first, *others = error.problems
+    if not hop.unsupported or first.code not in ("ssh.auth", "ssh.name", "ssh.reach", "ssh.key"):
+        return error
+    hint = f"{first.hint} Perhaps it is because {hop.unsupported}."
+    return ProblemError(msgspec.structs.replace(first, hint=hint), *others)
 
 
 def busy(hop: Hop) -> ProblemError:
@@ -91,6 +132,12 @@ def cannot_connect(title: str, host: str, port: int, words: str) -> ProblemError
     """Returns the error for a server that tried to connect further and did not reach the other one."""
     text = f"{title} cannot reach {host}, port {port}: {words.removeprefix('connect failed: ').strip().rstrip('.')}."
     return problem("ssh.connect", text, "The program that listens there may have ended.", join_address("", host, port))
+
+
+def no_file(path: str, title: str, why: Sequence[str]) -> ProblemError:
+    """Returns the error for a file that the server did not read or write."""
+    text = f"{path} on {title}: {' '.join(why)}."
+    return problem("ssh.file", text, "Check its name, the rights there, and the quota.", f"{title}:{path}")
 
 
 # --- Refusals ---------------------------------------------------------------------------------------------------------

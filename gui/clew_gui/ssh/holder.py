@@ -19,8 +19,6 @@ from typing import IO, Any
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.kept_login import KeptLogin
-from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.prompts import AskOnce, Prompt
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -32,8 +30,8 @@ _SILENT_S = 600.0
 _END_S = 5.0
 
 
-class Order(msgspec.Struct, frozen=True):
-    """What it is to do: log in at the last of ``hops`` through the holders at all others, and put itself into
+class HolderRequest(msgspec.Struct, frozen=True):
+    """What the process is to do: log in at the last of ``hops`` through the holders at all others, and put itself into
     ``folder``. ``timeout`` is for what needs no person, in seconds."""
 
     hops: tuple[Hop, ...]
@@ -42,84 +40,75 @@ class Order(msgspec.Struct, frozen=True):
     timeout: float
 
 
-class Question(msgspec.Struct, frozen=True, tag=True):
-    """Asks a person; an ``Answer`` comes back."""
+class PersonAsked(msgspec.Struct, frozen=True, tag=True):
+    """Asks a person; a ``PersonAnswer`` comes back."""
 
     prompt: Prompt
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class AnswerRefused(msgspec.Struct, frozen=True, tag=True):
     """The answer to this was wrong."""
 
     prompt: Prompt
 
 
-class Said(msgspec.Struct, frozen=True, tag=True):
+class HolderNotice(msgspec.Struct, frozen=True, tag=True):
     """Something for a person that needs no answer. ``greeting``: it is said at every login."""
 
     text: str
     greeting: bool = False
 
 
-class Held(msgspec.Struct, frozen=True, tag=True):
+class LoginHeld(msgspec.Struct, frozen=True, tag=True):
     """It holds the login. Nothing else comes."""
 
-    login: KeptLogin
 
-
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class LoginFailed(msgspec.Struct, frozen=True, tag=True):
     """The login failed. Nothing else comes."""
 
     problems: tuple[Problem, ...]
 
 
-class NeedsSystemSsh(msgspec.Struct, frozen=True, tag=True):
-    """Only the system's ``ssh`` can log in there; ``why`` is the end of a sentence. Nothing else comes."""
-
-    why: str
-
-
-class Answer(msgspec.Struct, frozen=True):
+class PersonAnswer(msgspec.Struct, frozen=True):
     """The answer to a question; None when the person cancelled."""
 
     text: str | None
 
 
-Message = Question | Refused | Said | Held | Failed | NeedsSystemSsh
+HolderMessage = PersonAsked | AnswerRefused | HolderNotice | LoginHeld | LoginFailed
 
 
-def send(file: IO[bytes], message: Order | Answer | Message) -> None:
+def send(file: IO[bytes], message: HolderRequest | PersonAnswer | HolderMessage) -> None:
     """Write a message. Raises ``OSError`` when the other end is gone."""
     file.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
     file.flush()
 
 
-def read_order(line: bytes) -> Order:
+def read_request(line: bytes) -> HolderRequest:
     """Reads what the holder is to do. Raises ``msgspec.MsgspecError``."""
-    return msgspec.json.decode(line, type=Order, dec_hook=_path)
+    return msgspec.json.decode(line, type=HolderRequest, dec_hook=_path)
 
 
 def _path(kind: type[Any], text: Any) -> Any:
     return kind(text)
 
 
-def hold(order: Order, asker: AskOnce) -> KeptLogin:
-    """Start a process that logs in and stays, and return what it holds. Raises ``ProblemError``, ``Incompatible`` when
-    the system's ``ssh`` is to be tried instead, or ``OSError`` when it cannot be started."""
+def hold(request: HolderRequest, asker: AskOnce) -> None:
+    """Start a process that logs in and stays; returns when it holds the login. Raises ``ProblemError``, or ``OSError``
+    when it cannot be started."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "clew_gui.ssh.holder_program"],
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
-        cwd=order.folder.parent,  # which is there as long as the process: no folder of the person's is kept in use
+        cwd=request.folder.parent,  # which is there as long as the process: no folder of the person's is kept in use
         **operating_system.own_session(),
     )
     held = False
     try:
-        login = _Talk(process, order.hops).until_held(order, asker)
+        _Talk(process, request.hops).until_held(request, asker)
         held = True
-        return login
     finally:
         _let_go(process, held)
 
@@ -133,25 +122,23 @@ class _Talk:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"ssh {self._title} holder", daemon=True).start()
 
-    def until_held(self, order: Order, asker: AskOnce) -> KeptLogin:
-        """Have it log in; returns what it holds. Raises as ``hold`` does."""
-        self._tell(order)
+    def until_held(self, request: HolderRequest, asker: AskOnce) -> None:
+        """Have it log in. Raises as ``hold`` does."""
+        self._tell(request)
         while True:
             match self._next():
-                case Question(prompt):
-                    self._tell(Answer(asker.ask(prompt)))
-                case Refused(prompt):
+                case PersonAsked(prompt):
+                    self._tell(PersonAnswer(asker.ask(prompt)))
+                case AnswerRefused(prompt):
                     asker.refused(prompt)
-                case Said(text, greeting):
+                case HolderNotice(text, greeting):
                     (asker.show_greeting if greeting else asker.show_message)(text)
-                case Held(login):
-                    return login
-                case Failed(problems):
+                case LoginHeld():
+                    return
+                case LoginFailed(problems):
                     raise ProblemError(*problems)
-                case NeedsSystemSsh(why):
-                    raise Incompatible(why)
 
-    def _tell(self, message: Order | Answer) -> None:
+    def _tell(self, message: HolderRequest | PersonAnswer) -> None:
         if self._process.stdin is not None:
             with suppress(OSError):  # it has ended, and ``_next`` says so
                 send(self._process.stdin, message)
@@ -163,13 +150,13 @@ class _Talk:
                     self._lines.put(line)
         self._lines.put(b"")
 
-    def _next(self) -> Message:
+    def _next(self) -> HolderMessage:
         started = time.monotonic()
         while time.monotonic() - started < _SILENT_S:
             with suppress(queue.Empty):
                 if not (line := self._lines.get(timeout=_TURN_S)):
                     raise self._ended("it ended")
-                found: Message = msgspec.json.decode(line, type=Message)
+                found: HolderMessage = msgspec.json.decode(line, type=HolderMessage)
                 return found
         raise self._ended(f"it said nothing for {_SILENT_S / 60:.0f} minutes")
 

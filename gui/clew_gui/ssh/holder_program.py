@@ -1,6 +1,6 @@
 """The process that holds one login and lets this user's programs use it: ``python -m clew_gui.ssh.holder_program``.
 
-See ``holder`` for how it is started, and ``paramiko.relay`` for how programs use the login. It ends some time after its
+See ``holder`` for how it is started, and ``relay`` for how programs use the login. It ends some time after its
 last use, when the server is silent for two minutes or hangs up, and when it is killed: it has nothing to put in order.
 """
 
@@ -19,24 +19,21 @@ import msgspec
 
 from clew_gui.ssh.connection import lost
 from clew_gui.ssh.holder import (
-    Answer,
-    Failed,
-    Held,
-    Message,
-    NeedsSystemSsh,
-    Order,
-    Question,
-    Refused,
-    Said,
-    read_order,
+    AnswerRefused,
+    HolderMessage,
+    HolderNotice,
+    HolderRequest,
+    LoginFailed,
+    LoginHeld,
+    PersonAnswer,
+    PersonAsked,
+    read_request,
     send,
 )
-from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, note_use, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.key_files import Incompatible
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
-from clew_gui.ssh.paramiko.relay import Relay
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, last_use, login_id, note_use, write_record
+from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
+from clew_gui.ssh.relay import Relay
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import began
@@ -52,27 +49,24 @@ def main() -> int:
     """Log in as standard input says, and hold the login to its end. The exit status is 1 when there is none."""
     os.umask(0o077)
     talk = _Starter(sys.stdin.buffer, sys.stdout.buffer)
-    order = read_order(sys.stdin.buffer.readline())
-    operating_system.set_title(f"clew login {order.hops[-1].title}")
+    request = read_request(sys.stdin.buffer.readline())
+    operating_system.set_title(f"clew login {request.hops[-1].title}")
     try:
-        connection = _log_in(order, talk)
+        connection = _log_in(request, talk)
         relay = Relay(connection)
-        listener = operating_system.listen_locally(order.folder / SOCKET, _BACKLOG)
-        login = _record(order, connection, relay)
-        write_record(order.folder, login)
+        listener = operating_system.listen_locally(request.folder / SOCKET, _BACKLOG)
+        login = _record(request, connection, relay)
+        write_record(request.folder, login)
     except ProblemError as error:
-        talk.say(Failed(error.problems))
+        talk.say(LoginFailed(error.problems))
         return 1
-    except Incompatible as why:
-        talk.say(NeedsSystemSsh(str(why)))
-        return 1
-    talk.say(Held(login))
+    talk.say(LoginHeld())
     _let_go_of_standard_streams()
     threading.Thread(target=_accept, args=(listener, relay), name="programs", daemon=True).start()
-    stay(relay, order.folder, login.keep_s)
+    stay(relay, request.folder, login.keep_s)
     relay.end()
     with suppress(OSError):
-        KeptLogins(order.files).forget(login)
+        KeptLogins(request.files).forget(login)
     return 0
 
 
@@ -85,16 +79,16 @@ class _Starter(AskOnce):
         self._questions = questions
         self._turn = threading.Lock()
 
-    def say(self, message: Message) -> None:
+    def say(self, message: HolderMessage) -> None:
         """Say something; nobody may be there any more."""
         with self._turn, suppress(OSError):
             send(self._questions, message)
 
     def ask(self, prompt: Prompt) -> str | None:
         """See ``AskOnce.ask``. None also when the program that started this one has ended."""
-        self.say(Question(prompt))
+        self.say(PersonAsked(prompt))
         line = self._answers.readline()
-        return msgspec.json.decode(line, type=Answer).text if line else None
+        return msgspec.json.decode(line, type=PersonAnswer).text if line else None
 
     def remembered(self, prompt: Prompt) -> str | None:
         """Returns None: nothing is remembered here."""
@@ -102,36 +96,36 @@ class _Starter(AskOnce):
 
     def refused(self, prompt: Prompt) -> None:
         """See ``AskOnce.refused``."""
-        self.say(Refused(prompt))
+        self.say(AnswerRefused(prompt))
 
     def show_message(self, text: str) -> None:
         """See ``AskOnce.show_message``."""
-        self.say(Said(text))
+        self.say(HolderNotice(text))
 
     def show_greeting(self, text: str) -> None:
         """See ``AskOnce.show_greeting``."""
-        self.say(Said(text, greeting=True))
+        self.say(HolderNotice(text, greeting=True))
 
 
-def _log_in(order: Order, asker: AskOnce) -> ParamikoConnection:
-    *way, hop = order.hops
+def _log_in(request: HolderRequest, asker: AskOnce) -> ParamikoConnection:
+    *way, hop = request.hops
     if not way:
-        return dial_paramiko(hop, order.files, asker, order.timeout)
-    below = KeptLogins(order.files).find_held(way, asker)
+        return dial_paramiko(hop, request.files, asker, request.timeout)
+    below = KeptLogins(request.files).find(way, asker)
     if below is None:
         raise lost(way[-1].title, "the login there ended meanwhile")
-    return dial_paramiko(hop, order.files, asker, order.timeout, below)
+    return dial_paramiko(hop, request.files, asker, request.timeout, below)
 
 
-def _record(order: Order, connection: ParamikoConnection, relay: Relay) -> KeptLogin:
-    way = order.hops[:-1]
+def _record(request: HolderRequest, connection: ParamikoConnection, relay: Relay) -> KeptLogin:
+    way = request.hops[:-1]
     return KeptLogin(
-        id=login_id(order.hops),
-        title=order.hops[-1].title,
+        id=login_id(request.hops),
+        title=request.hops[-1].title,
         route=f"{connection.route.removesuffix(')')} at {time.strftime('%H:%M')})",
         pid=os.getpid(),
         since=time.time(),
-        keep_s=order.files.keep_login_s,
+        keep_s=request.files.keep_login_s,
         asks_codes=connection.asks_codes,
         through=login_id(way) if way else "",
         began=began(),

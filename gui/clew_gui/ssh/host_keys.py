@@ -1,8 +1,8 @@
 """Reads OpenSSH's known_hosts files, which say what server keys are known.
 
-paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over. Only the
-system's ``ssh`` can check what a ``@cert-authority`` signed. ``read_known`` and ``check_host_key`` are pure. Accepted
-keys are added to Clew's own file; no other file is ever written.
+paramiko's own reader gives the whole file up at a line that it does not know. Here such a line is passed over.
+``read_known``, ``check_host_key`` and ``vouches`` are pure but for the clock. Accepted keys are added to Clew's own
+file; no other file is ever written.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ import fnmatch
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.key_files import Incompatible
 from clew_gui.ssh.prompts import Prompt, Prompter, PromptKind, cancelled
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
 
 SSH_PORT = 22
-BY_AUTHORITY = "the server is known through a certificate authority"
 
 
 class HostKey(msgspec.Struct, frozen=True):
@@ -123,6 +122,30 @@ def check_host_key(lines: Sequence[KnownLine], name: str, key: HostKey) -> HostK
     return HostKeyVerdict.CHANGED if known else HostKeyVerdict.UNKNOWN
 
 
+def vouches(authorities: Sequence[bytes], certificate: bytes, host: str) -> bool:
+    """Whether ``certificate`` is that of a server named ``host``, valid now, without conditions, and signed by one of
+    the keys ``authorities`` (PROTOCOL.certkeys of OpenSSH). The server has shown already that it has its key."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm  # with paramiko, a tenth of a second
+    from cryptography.hazmat.primitives import serialization as form
+
+    kind = certificate[4 : 4 + int.from_bytes(certificate[:4], "big")]
+    try:
+        found = form.load_ssh_public_identity(kind + b" " + base64.b64encode(certificate))
+        if not isinstance(found, form.SSHCertificate):
+            return False
+        found.verify_cert_signature()
+        signer = found.signature_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+    except (ValueError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return (
+        base64.b64decode(signer.split()[1]) in authorities
+        and found.type is form.SSHCertificateType.HOST
+        and host.encode() in found.valid_principals
+        and found.valid_after <= time.time() < found.valid_before
+        and not found.critical_options
+    )
+
+
 # --- The files, the question, the refusals --------------------------------------------------------------------------
 
 
@@ -148,14 +171,13 @@ class HostKeys:
 
     def has_authority(self) -> bool:
         """Whether a certificate authority for this host is known."""
-        authorities = [line.patterns for line in self._lines() if line.marker == "@cert-authority"]
-        return any(matches(patterns, name) for patterns in authorities for name in (self._name, self._bare))
+        return bool(self._authorities(self._lines()))
 
-    def check(self, key: HostKey, prompter: Prompter, put: Callable[[Prompt], str | None] | None = None) -> None:
-        """Return when the key is known, or the person says that it is right; it is known from then on.
+    def check(self, key: HostKey, prompter: Prompter, certificate: bytes = b"") -> None:
+        """Return when the key is known, a known authority vouches for it in ``certificate``, or the person says that it
+        is right; it is known from then on.
 
-        Raises ``ProblemError`` when it changed, was revoked or was not accepted; ``Incompatible`` when it changed and
-        a certificate authority may have signed the new one. Nothing may be sent before.
+        Raises ``ProblemError`` when it changed, was revoked or was not accepted. Nothing may be sent before.
         """
         lines = self._lines()
         verdict = check_host_key(lines, self._name, key)
@@ -163,18 +185,25 @@ class HostKeys:
         if verdict is HostKeyVerdict.UNKNOWN and bare is not HostKeyVerdict.CHANGED:
             verdict = bare
         if verdict is HostKeyVerdict.REVOKED:
-            raise revoked_text(self._hop, key.fingerprint)
-        if verdict is HostKeyVerdict.CHANGED and self.has_authority():
-            raise Incompatible("its key has changed, and only the system's ssh can check its certificate")
+            raise revoked(self._hop, key.fingerprint)
+        authorities = self._authorities(lines)
+        if certificate and vouches(authorities, certificate, (self._hop.host_key_alias or self._hop.host).lower()):
+            return
         if verdict is HostKeyVerdict.CHANGED:
-            raise changed(self._hop, [line.key for line in self.known_lines()], key, self.known_lines()[0].place)
+            raise changed(self._hop, self.known_lines(), key)
         if verdict is HostKeyVerdict.UNKNOWN:
-            answer = (put or prompter.ask)(question(self._hop, key.type, key.fingerprint, self.has_authority()))
+            answer = prompter.ask(question(self._hop, key.type, key.fingerprint, bool(authorities)))
             if answer is None:
                 raise cancelled(self._hop.title)
             if answer.strip().lower() != "yes" and answer.strip() != key.fingerprint:
-                raise not_accepted_text(self._hop, key.fingerprint)
+                raise not_accepted(self._hop, key.fingerprint)
             self._remember(key)
+
+    def _authorities(self, lines: Sequence[KnownLine]) -> list[bytes]:
+        """The keys of the authorities that may vouch for this host."""
+        mine = [line for line in lines if any(matches(line.patterns, name) for name in (self._name, self._bare))]
+        withdrawn = [line.key for line in mine if line.marker == "@revoked"]
+        return [line.key.blob for line in mine if line.marker == "@cert-authority" and line.key not in withdrawn]
 
     def _lines(self) -> list[KnownLine]:
         return [line for path in self._paths for line in read_known(_text(path), str(path))]
@@ -197,7 +226,7 @@ def _text(path: Path) -> str:
 
 
 def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = False) -> Prompt:
-    """Whether a server that was never seen is the right one. ``by_authority``: it may have a certificate."""
+    """Whether a server that was never seen is the right one. ``by_authority``: it should have had a certificate."""
     at = f"{hop.host}, port {hop.port}" if hop.port != SSH_PORT else hop.host
     details = [
         f"The server at {at} has not been seen from here before.",
@@ -212,35 +241,30 @@ def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = Fal
             else ["It is NOT among those in the site's settings:", *hop.fingerprints]
         )
     if by_authority:
-        only = "which only the system's ssh can check. Here its own key has to be compared once."
-        details.append(f"{BY_AUTHORITY.capitalize()}, {only}")
+        details.append("A certificate authority is known for it, but it shows no valid certificate of that one.")
     text = "Compare it with the one that the site publishes. Is it the same?"
     return Prompt(kind=PromptKind.CONFIRM, title=hop.title, text=text, echo=True, details=tuple(details))
 
 
-def changed(hop: Hop, known: Sequence[HostKey], now: HostKey, place: str) -> ProblemError:
+def changed(hop: Hop, known: Sequence[KnownLine], now: HostKey) -> ProblemError:
     """Returns the error for a server that shows another key than before."""
-    before = next((key for key in known if key.type == now.type), known[0])
-    return changed_text(hop, before.fingerprint, now.fingerprint, place)
-
-
-def changed_text(hop: Hop, before: str, now: str, place: str) -> ProblemError:
-    """Returns the same error as ``changed``, from fingerprints."""
+    before = next((line.key for line in known if line.key.type == now.type), known[0].key)
     text = (
-        f"The server {hop.name or hop.host} shows a different key than before: known is {before}, it shows {now}. "
-        "Someone may be intercepting the connection; nothing was sent."
+        f"The server {hop.name or hop.host} shows a different key than before: known is {before.fingerprint}, "
+        f"it shows {now.fingerprint}. Someone may be intercepting the connection; nothing was sent."
     )
+    place = known[0].place
     hint = f"Ask the site whether its key has changed. If so, remove the old one ({place}) and compare the new one."
     return problem("ssh.hostkey.changed", text, hint, hop.title)
 
 
-def revoked_text(hop: Hop, fingerprint: str) -> ProblemError:
+def revoked(hop: Hop, fingerprint: str) -> ProblemError:
     """The key is marked as one that nobody may trust any more."""
     text = f"The key that {hop.name or hop.host} shows ({fingerprint}) is marked as revoked; nothing was sent."
     return problem("ssh.hostkey.revoked", text, "Ask the site.", hop.title)
 
 
-def not_accepted_text(hop: Hop, fingerprint: str) -> ProblemError:
+def not_accepted(hop: Hop, fingerprint: str) -> ProblemError:
     """The person said no."""
     text = f"The key of {hop.name or hop.host} ({fingerprint}) was not accepted, so nothing was sent."
     hint = "Ask the site for the fingerprint of its key and compare again."

@@ -1,9 +1,8 @@
 """Logins that stay for a while after the command that made them, so that a code is asked once and not once per command.
 
-A process for each hop holds one, and ends some time after its last use: a holder of Clew's own, or for what paramiko
-cannot do a master of the system's ``ssh`` (ControlPersist). What is decided here is when one may be used. Each has a
-folder named by the whole way to its hop, so that a site that was changed finds none; the folder and all above it must
-be the user's alone.
+A process of Clew's own for each hop holds one (``holder_program``), and ends some time after its last use. What is
+decided here is when one may be used. Each has a folder named by the whole way to its hop, so that a site that was
+changed finds none; the folder and all above it must be the user's alone.
 """
 
 from __future__ import annotations
@@ -16,28 +15,24 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
-from clew_gui.ssh.holder import Order, hold
-from clew_gui.ssh.hop_connection import HopConnection, route_to
-from clew_gui.ssh.kept_login import KeptLogin, last_use, login_id, read_record, write_record
-from clew_gui.ssh.openssh.connection import SystemSsh
-from clew_gui.ssh.openssh.master import Master
-from clew_gui.ssh.prompts import ANSWER_WITHIN_S, PROOF, AskOnce, PromptKind
+from clew_gui.ssh.holder import HolderRequest, hold
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
-from clew_shared.base.private_files import make_private
+from clew_shared.base.foreign import from_json
+from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.process_identity import still_runs
 from clew_shared.base.remedies import log_out
 
 if TYPE_CHECKING:
-    from clew_gui.ssh.paramiko.connection import ParamikoConnection
+    from clew_gui.ssh.paramiko_connection import ParamikoConnection
 
 SOCKET = "s"
 """The name of the socket through which programs use a login that is held by Clew's own process."""
@@ -56,9 +51,62 @@ _BELOW_RUNTIME = 43
 _END_S = 2.0
 _POLL_S = 0.02
 _LOCK = ".lock"
+_RECORD = "login.json"
 
-_Found = TypeVar("_Found", bound=HopConnection)
-_Find = Callable[[Sequence[Hop], AskOnce, float], _Found | None]
+
+class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """A login and its way. ``through`` is the id of the one before it on the way, empty for the first.
+
+    ``since`` and ``used``, when it was last used, are in seconds since 1970; it stays for ``keep_s`` after that. The
+    process ``pid``, which began at ``began``, holds it, and shows the public key ``key`` to programs.
+    """
+
+    id: str
+    title: str
+    route: str
+    pid: int
+    since: float
+    keep_s: int
+    asks_codes: bool
+    through: str = ""
+    used: float = 0.0
+    began: float = 0.0
+    key: bytes = b""
+
+    @property
+    def until(self) -> float:
+        """Returns when the login ends unless it is used again."""
+        return self.used + self.keep_s
+
+
+def login_id(hops: Sequence[Hop]) -> str:
+    """The name of the login at the last of ``hops``: a different one if anything on the route differs."""
+    way = [msgspec.structs.replace(hop, user=hop.login, fingerprints=()) for hop in hops]  # those are shown only
+    return hashlib.sha256(msgspec.json.encode(way)).hexdigest()[:10]
+
+
+def write_record(folder: Path, login: KeptLogin) -> None:
+    """Write it into its folder. Raises ``OSError``."""
+    write_private(folder / _RECORD, msgspec.json.encode(login), lasting=False)
+
+
+def read_record(folder: Path) -> KeptLogin | None:
+    """Reads the record in a login's folder; None while it is being made, or if that was cut short."""
+    try:
+        found: KeptLogin = from_json((folder / _RECORD).read_bytes(), KeptLogin)
+        return found
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def note_use(folder: Path) -> None:
+    """Its record's time is that of its last use."""
+    os.utime(folder / _RECORD)
+
+
+def last_use(folder: Path) -> float:
+    """Returns when a login was last used, in seconds since 1970. Raises ``OSError``."""
+    return (folder / _RECORD).stat().st_mtime
 
 
 class KeptLogins:
@@ -74,21 +122,15 @@ class KeptLogins:
 
     # --- Using one ----------------------------------------------------------------------------------------------------
 
-    def find(
-        self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0
-    ) -> ParamikoConnection | SystemSsh | None:
+    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> ParamikoConnection | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
         Raises ``ProblemError`` when someone else could have a hand in it.
         """
-        return self.find_held(hops, asker, answers_s) or self._find_master(hops, asker, answers_s)
-
-    def find_held(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> ParamikoConnection | None:
-        """Finds one as ``find`` does, but only of Clew's own holders."""
         known = self._known(login_id(hops))
         if known is None:
             return None
-        from clew_gui.ssh.paramiko.relay import connect_to_relay  # a tenth of a second
+        from clew_gui.ssh.relay import connect_to_relay  # a tenth of a second
 
         timeout = answers_s or _ANSWERS_S
         with suppress(OSError, ProblemError):
@@ -101,60 +143,23 @@ class KeptLogins:
             connection.close()
         return None
 
-    def _find_master(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> SystemSsh | None:
-        known = self._known(login_id(hops, by_system=True))
-        if known is None:
-            return None
-        master = Master(hops[-1], self._files, self.folder / known.id, known.keep_s, known.pid)
-        connection = SystemSsh(master, known.route, self._files, asker, known.asks_codes)
-        return connection if master.alive and connection.probe(answers_s or _ANSWERS_S) else None
-
     def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float) -> ParamikoConnection:
-        """Log in at each of ``hops`` where no login answers, and have Clew's own processes hold it.
+        """Log in at each of ``hops`` where no login answers, and have processes hold it.
 
-        One command at a time does so; others wait, and use its login. Raises ``ProblemError``, or ``Incompatible`` when
-        the system's ``ssh`` is to be tried instead.
+        One command at a time does so; others wait, and use its login. Raises ``ProblemError``.
         """
-
-        def log_in_at(way: Sequence[Hop], _below: ParamikoConnection | None) -> ParamikoConnection:
-            order = Order(tuple(way), self._files, make_private(self.folder / login_id(way)), timeout)
-            login = hold(order, asker)
-            found = self.find_held(way, asker)
-            if found is None:
-                raise lost(login.title, "the login ended at once")
-            return found
-
-        return self._log_in(hops, asker, False, self.find_held, log_in_at)
-
-    def log_in_by_system(self, hops: Sequence[Hop], asker: AskOnce, timeout: float, because: str) -> SystemSsh:
-        """Log in as ``log_in`` does, with masters of the system's ``ssh``. Raises ``ProblemError``."""
-
-        def log_in_at(way: Sequence[Hop], below: SystemSsh | None) -> SystemSsh:
-            return self._new_master(way, asker, timeout, below, because)
-
-        return self._log_in(hops, asker, True, self._find_master, log_in_at)
-
-    def _log_in(
-        self,
-        hops: Sequence[Hop],
-        asker: AskOnce,
-        by_system: bool,
-        find: _Find[_Found],
-        log_in_at: Callable[[Sequence[Hop], _Found | None], _Found],
-    ) -> _Found:
-        """Hop by hop: ``find`` a login, or ``log_in_at`` the way to it, through the one before."""
         with self._writing(hops[-1].title):
             for folder in (self.folder.parent, self.folder):
                 make_private(folder)
-        connection: _Found | None = None
-        found: _Found | None = None
+        connection: ParamikoConnection | None = None
+        found: ParamikoConnection | None = None
         for number in range(1, len(hops) + 1):
             way, below = hops[:number], connection
-            name = login_id(way, by_system)
+            name = login_id(way)
             try:
                 with self._writing(hops[-1].title), self._alone(name, hops[-1].title, asker):
-                    found = self._awaited(way, name, asker, find)
-                    connection = found or self._new(name, partial(log_in_at, way, below))
+                    found = self._awaited(way, name, asker)
+                    connection = found or self._new(way, name, asker, timeout)
             finally:
                 if below is not None:  # the next one goes through its login, and needs no more of this program
                     below.close()
@@ -176,46 +181,27 @@ class KeptLogins:
             hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
             raise problem("ssh.kept", text, hint, title) from error
 
-    def _awaited(self, way: Sequence[Hop], name: str, asker: AskOnce, find: _Find[_Found]) -> _Found | None:
+    def _awaited(self, way: Sequence[Hop], name: str, asker: AskOnce) -> ParamikoConnection | None:
         """Finds a login as ``find`` does, with more patience for one that is silent."""
-        found, title = find(way, asker, 0.0), way[-1].title
+        found, title = self.find(way, asker), way[-1].title
         if found is None and self._known(name) is not None:
             asker.show_message(f"The login to {title} does not answer. In {_ANSWERS_AT_LAST_S:g} s a new one is made.")
-            found = find(way, asker, _ANSWERS_AT_LAST_S)
+            found = self.find(way, asker, _ANSWERS_AT_LAST_S)
         return found
 
-    def _new(self, name: str, log_in: Callable[[], _Found]) -> _Found:
+    def _new(self, way: Sequence[Hop], name: str, asker: AskOnce, timeout: float) -> ParamikoConnection:
         """Log in; an earlier login of this name, which does not answer, is ended, and nothing of one that fails
         stays."""
         self._clear(name)
         try:
-            return log_in()
+            hold(HolderRequest(tuple(way), self._files, make_private(self.folder / name), timeout), asker)
+            found = self.find(way, asker)
+            if found is None:
+                raise lost(way[-1].title, "the login ended at once")
+            return found
         except BaseException:
             self._clear(name)
             raise
-
-    def _new_master(
-        self, way: Sequence[Hop], asker: AskOnce, timeout: float, through: SystemSsh | None, because: str
-    ) -> SystemSsh:
-        hop, name, keep_s = way[-1], login_id(way, by_system=True), self._files.keep_login_s
-        master = Master(hop, self._files, make_private(self.folder / name), keep_s)
-        try:
-            asked = master.log_in(asker, timeout, through.master if through is not None else None)
-            login = KeptLogin(
-                id=name,
-                title=hop.title,
-                route=route_to(hop, _how(asked, "" if through is not None else because), through),
-                pid=master.pid,
-                since=time.time(),
-                keep_s=keep_s,
-                asks_codes=PromptKind.CODE in asked or (through is not None and through.asks_codes),
-                through=login_id(way[:-1], by_system=True) if through is not None else "",
-            )
-            write_record(master.folder, login)
-        except BaseException:
-            master.end()
-            raise
-        return SystemSsh(master, login.route, self._files, asker, login.asks_codes)
 
     @contextmanager
     def _alone(self, name: str, title: str, asker: AskOnce) -> Iterator[None]:
@@ -251,7 +237,7 @@ class KeptLogins:
             try:
                 known, record = self._known(path.name), read_record(path)
                 with self._lock_file(path.name) as file:  # another command holds it while it makes the login
-                    if known is None and (record is None or self._runs(path, record)) and lock_now(file.fileno()):
+                    if known is None and (record is None or _runs(record)) and lock_now(file.fileno()):
                         found[path.name] = _strange(path, "is not complete").problems[0]
             except ProblemError as error:
                 found[path.name] = error.problems[0]
@@ -302,12 +288,9 @@ class KeptLogins:
         if folder.is_symlink():
             folder.unlink()
         elif folder.exists():
-            record = read_record(folder)
-            if record is not None and record.key:
+            if (record := read_record(folder)) is not None:
                 _end_holder(record)
-                shutil.rmtree(folder, ignore_errors=True)
-            else:
-                Master(Hop(host=""), self._files, folder, pid=record.pid if record is not None else 0).end()
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _known(self, name: str) -> KeptLogin | None:
         """Reads the record of a live login. Raises ``ProblemError`` if it does not belong to the user alone."""
@@ -319,28 +302,16 @@ class KeptLogins:
         record = read_record(folder)
         if record is None:
             return None
-        master = Master(Hop(host=""), self._files, folder, pid=record.pid)
-        address = folder / SOCKET if record.key else master.socket
+        address = folder / SOCKET
         if not os.path.lexists(address):
             return None
         _check(address, _is_address)
         with suppress(OSError):  # it ends in this moment
-            used = last_use(folder) if record.key else master.log.stat().st_mtime
-            return msgspec.structs.replace(record, used=used) if self._runs(folder, record) else None
+            return msgspec.structs.replace(record, used=last_use(folder)) if _runs(record) else None
         return None
-
-    def _runs(self, folder: Path, record: KeptLogin) -> bool:
-        return _runs(record) if record.key else Master(Hop(host=""), self._files, folder, pid=record.pid).runs
 
     def _lock_file(self, name: str) -> IO[bytes]:
         return open(self.folder / f"{name}{_LOCK}", "ab", opener=lambda path, flags: os.open(path, flags, 0o600))
-
-
-def _how(asked: Sequence[PromptKind], because: str) -> str:
-    """Says how someone was let in, for a route."""
-    proof = " and ".join(PROOF[kind] for kind in dict.fromkeys(asked) if kind is not PromptKind.CONFIRM)
-    words = f"{proof} at {time.strftime('%H:%M')}, the system's ssh".lstrip()
-    return f"{words}, because {because}" if because else words
 
 
 def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
@@ -348,7 +319,7 @@ def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
 
 
 def _runs(login: KeptLogin) -> bool:
-    """Whether the process of Clew's own that holds it runs."""
+    """Whether the process that holds it runs."""
     return still_runs(login.pid, login.began) and operating_system.is_alive(login.pid)
 
 

@@ -169,13 +169,8 @@ class Unattended(AskOnce):
 
 
 def kind_of(text: str) -> PromptKind:
-    """Recognises what a server or the system's ``ssh`` asks for, from its wording. What is not clearly a password is a
-    code."""
+    """Recognises what a server asks for, from its wording. What is not clearly a password is a code."""
     words = text.lower()
-    if "continue connecting" in words or "fingerprint" in words:
-        return PromptKind.CONFIRM
-    if "passphrase" in words:
-        return PromptKind.PASSPHRASE
     code = (
         "one-time",
         "one time",

@@ -1,4 +1,4 @@
-"""A school for the session, a server of the usual kind, and both ways of speaking SSH."""
+"""A school for the session, a server of the usual kind, and the two ways to a connection."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
 from clew_gui.ssh.kept_logins import KeptLogins
-from clew_gui.ssh.openssh.connection import SystemSsh, dial_system
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, dial_paramiko
+from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from tests.integration.ssh.people import Agent, Network, well_informed
 from tests.integration.ssh.servers import USER, School, SshServer
@@ -96,7 +95,7 @@ def new_files() -> Iterator[SshFiles]:
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         base.chmod(0o700)
-        made = SshFiles(known_hosts=base / "known_hosts", runtime=base, ssh_config="none")
+        made = SshFiles(known_hosts=base / "known_hosts", runtime=base)
         yield made
         KeptLogins(made).clear()
 
@@ -128,10 +127,10 @@ class Dial(Protocol):
     ) -> Connection: ...
 
 
-@pytest.fixture(params=["paramiko", "system"], scope="module")
-def way(request: pytest.FixtureRequest) -> str:
-    """Which way of speaking SSH: what holds for one holds for both."""
-    return str(request.param)
+@pytest.fixture(scope="module")
+def way() -> str:
+    """The way to a connection: a login of this program's own, or one that another process keeps."""
+    return "own"
 
 
 def dial_by(
@@ -141,11 +140,8 @@ def dial_by(
     if way == "kept" and through is None:
         kept = KeptLogins(msgspec.structs.replace(files, keep_login_s=600))
         return kept.log_in([hop], asker, timeout)
-    if way != "system":
-        assert through is None or isinstance(through, ParamikoConnection)
-        return dial_paramiko(hop, files, asker, timeout, through)
-    assert through is None or isinstance(through, SystemSsh)
-    return dial_system(hop, files, asker, timeout, through)
+    assert through is None or isinstance(through, ParamikoConnection)
+    return dial_paramiko(hop, files, asker, timeout, through)
 
 
 @pytest.fixture

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import selectors
 import socket
+import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from clew_gui.ssh.prompts import Prompt, PromptKind
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, one_time_code
@@ -60,6 +65,54 @@ class Agent:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
+
+
+class SecurityKeyAgent:
+    """An ssh-agent with one key on a security key (FIDO), as PROTOCOL.u2f of OpenSSH describes its signatures. Nobody
+    has to touch it. ``public`` is its line in authorized_keys."""
+
+    _KIND = b"sk-ssh-ed25519@openssh.com"
+    _USED = b"\x01" + struct.pack(">I", 7)
+    """Somebody touched it; how often it has signed."""
+
+    def __init__(self, address: Path) -> None:
+        self._key = ed25519.Ed25519PrivateKey.generate()
+        raw = self._key.public_key().public_bytes_raw()
+        self._blob = _strings(self._KIND, raw, b"ssh:")
+        self.public = f"{self._KIND.decode()} {base64.b64encode(self._blob).decode()} yubi\n"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(address))
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                with client, client.makefile("rwb") as file:
+                    while head := file.read(4):
+                        file.write(_strings(self._answer(file.read(*struct.unpack(">I", head)))))
+                        file.flush()
+
+    def _answer(self, asked: bytes) -> bytes:
+        if asked[:1] == b"\x0b":  # which keys there are
+            return b"\x0c\0\0\0\x01" + _strings(self._blob, b"yubi")
+        assert asked.startswith(b"\x0d" + _strings(self._blob))
+        begin = 1 + len(_strings(self._blob))
+        (length,) = struct.unpack_from(">I", asked, begin)
+        data = asked[begin + 4 : begin + 4 + length]
+        signed = hashlib.sha256(b"ssh:").digest() + self._USED + hashlib.sha256(data).digest()
+        return b"\x0e" + _strings(_strings(self._KIND, self._key.sign(signed)) + self._USED)
+
+
+def _strings(*parts: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(part)) + part for part in parts)
 
 
 def _answers(address: Path) -> bool:

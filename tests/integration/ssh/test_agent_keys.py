@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.key_offers import MOST_KEYS
-from clew_gui.ssh.prompts import AskOnce, PromptKind
+from clew_gui.ssh.keys import MOST_KEYS
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, dial_by, hop_to, trust
-from tests.integration.ssh.people import Agent, Person, well_informed
+from tests.integration.ssh.people import Agent, Person, SecurityKeyAgent, well_informed
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, USER, School, SshServer
 from tests.integration.ssh.test_contract import refused
 
@@ -39,6 +41,18 @@ def test_a_key_of_the_agent_needs_no_file(dial: Dial, known: SshServer, agent: C
     assert not person.asked
 
 
+def test_an_agent_that_the_configuration_names_is_asked_instead_of_the_usual_one(
+    dial: Dial, known: SshServer, agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent(known.school.key("user"))
+    address = os.environ["SSH_AUTH_SOCK"]
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/nowhere")
+    dial(replace(hop_to(known), agent=address), Person({}))
+    monkeypatch.setenv("SSH_AUTH_SOCK", address)
+    with refused("ssh.noprompt"):
+        dial(replace(hop_to(known), agent="none"), NobodyToAsk())
+
+
 def test_the_agent_signs_for_a_locked_key(
     dial: Dial, known: SshServer, agent: Callable[..., Agent], school: School, tmp_path: Path
 ) -> None:
@@ -59,6 +73,20 @@ def test_a_public_key_stands_for_the_one_in_the_agent(
     before = known.said("Failed publickey")
     dial(hop_to(known, "user.pub"), Person({}))
     assert known.said("Failed publickey") == before
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_security_key_signs_through_the_agent(
+    dial: Dial, known: SshServer, files: SshFiles, school: School, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    address = files.runtime / "agent"
+    with closing(SecurityKeyAgent(address)) as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
+        (school.keys / "yubi.pub").write_text(agent.public)
+        school.allow("yubi")
+        connection = dial(hop_to(known, *(["yubi.pub"] if named else [])), Person({}))
+        assert connection.run("id -un").stdout == b"student\n"
+        connection.close()
 
 
 def connections(server: SshServer) -> int:
@@ -121,7 +149,6 @@ def test_where_nothing_but_keys_counts_more_of_the_agent_are_offered(
     assert not person.asked
 
 
-@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH does not tell what it offered
 @pytest.mark.parametrize(("patience", "left"), [(6, ""), (1, "not 5 more of the agent")])
 def test_keys_that_were_not_offered_are_counted(
     dial: Dial,
@@ -161,11 +188,10 @@ def test_a_full_agent_does_not_close_the_door_for_a_password(dial: Dial, strict:
     assert person.kinds == [PromptKind.PASSWORD]
 
 
-@pytest.mark.parametrize("way", ["paramiko"])  # OpenSSH itself waits for its agent; the login's own bound ends it
 def test_an_agent_that_never_answers_is_passed_over(
     dial: Dial, known: SshServer, files: SshFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.ssh.key_offers._AGENT_S", 0.2)
+    monkeypatch.setattr("clew_gui.ssh.keys._AGENT_S", 0.2)
     address = files.runtime / "agent"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(address))

@@ -12,11 +12,11 @@ from paramiko import Message, Transport
 from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EOF
 
 from clew_gui.ssh.connection import Connection, SshFiles
-from clew_gui.ssh.dialler import dial as dial_best
-from clew_gui.ssh.paramiko.connection import ParamikoConnection
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.dial import ReconnectingConnection
+from clew_gui.ssh.dial import dial as dial_best
+from clew_gui.ssh.paramiko_connection import ParamikoConnection
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
-from clew_gui.ssh.reconnecting import ReconnectingConnection
+from clew_gui.ssh.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Network, Person, well_informed
@@ -196,7 +196,7 @@ def test_a_link_that_cost_a_code_is_waited_for(
     network: Callable[[int], Network],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("clew_gui.ssh.reconnecting.PATIENCE_S", 0.5)
+    monkeypatch.setattr("clew_gui.ssh.dial.PATIENCE_S", 0.5)
     server = start("AuthenticationMethods keyboard-interactive:pam", otp=True)
     cable = network(server.port)
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))

@@ -21,14 +21,12 @@ import pytest
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.connection import Connection, Hop, SshFiles
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.holder_program import stay
-from clew_gui.ssh.kept_login import KeptLogin, login_id, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
-from clew_gui.ssh.openssh.connection import dial_system
-from clew_gui.ssh.paramiko.connection import dial_paramiko
-from clew_gui.ssh.paramiko.relay import Relay
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, login_id, write_record
+from clew_gui.ssh.paramiko_connection import dial_paramiko
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompter, PromptKind
+from clew_gui.ssh.relay import Relay
 from clew_shared.base.operating_system import connect_locally, is_alive
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import hop_to, trust
@@ -130,16 +128,6 @@ def test_a_locked_keys_passphrase_is_asked_once(known: SshServer, files: SshFile
     use(files, hop_to(known, "locked"))
 
 
-def test_what_goes_through_the_systems_ssh_anyway_is_kept_as_well(
-    start: Callable[..., SshServer], files: SshFiles
-) -> None:
-    server = start("Ciphers chacha20-poly1305@openssh.com")
-    trust(files, server)
-    use(files, hop_to(server), person=well_informed())
-    with closing(program(files, hop_to(server))) as second:
-        assert "the system's ssh, because the server speaks only methods" in second.route
-
-
 def test_a_servers_key_is_shown_once_and_no_password_sent_before(server: SshServer, files: SshFiles) -> None:
     answers = well_informed().answers
     with refused("ssh.hostkey.refused"):
@@ -192,12 +180,6 @@ def test_without_keeping_each_command_asks(known: SshServer, files: SshFiles) ->
         use(msgspec.structs.replace(files, keep_login_s=0), hop_to(known), person=person)
         assert person.kinds == [PromptKind.PASSWORD]
     assert not living(files)
-
-
-def test_no_ssh_of_the_system_is_needed(known: SshServer, files: SshFiles) -> None:
-    without = msgspec.structs.replace(files, ssh="no-such-ssh")
-    use(without, hop_to(known), person=well_informed())
-    use(without, hop_to(known))
 
 
 # --- Its end --------------------------------------------------------------------------------------------------------
@@ -345,11 +327,6 @@ def test_where_it_cannot_be_kept_the_sentence_says_where(known: SshServer, files
     (KeptLogins(files).folder / f"{name}.lock").rmdir()
 
 
-def test_one_that_is_not_kept_ends_by_itself_when_its_program_was_killed(known: SshServer, files: SshFiles) -> None:
-    with closing(dial_system(hop_to(known, "user"), files, AskOnce(NOBODY))) as connection:
-        assert "ControlPersist=600" in psutil.Process(connection.master.pid).cmdline()
-
-
 def test_a_quiet_access_lets_no_question_through_and_a_login_that_is_there_needs_none(
     known: SshServer, files: SshFiles
 ) -> None:
@@ -375,7 +352,7 @@ def start_program(script: str, *arguments: str) -> subprocess.Popen[str]:
 COMMAND = """
 import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import (AskOnce, PromptKind)
 
 class Person:
@@ -416,7 +393,7 @@ def test_the_login_outlives_its_command_however_that_ends(
 STALLS = """
 import os, signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import (AskOnce, NobodyToAsk)
 
 hop, files = msgspec.json.decode(sys.argv[1], type=Hop), msgspec.json.decode(
@@ -457,7 +434,7 @@ def test_a_program_that_does_not_read_holds_up_no_other_and_its_commands_end_wit
 ASKS = """
 import sys, time, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
-from clew_gui.ssh.dialler import dial
+from clew_gui.ssh.dial import dial
 from clew_gui.ssh.prompts import AskOnce
 
 class Person:

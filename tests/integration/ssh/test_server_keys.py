@@ -1,7 +1,8 @@
-"""Is it the right server? Both implementations ask, refuse and remember alike."""
+"""Is it the right server? What is asked, refused and remembered."""
 
 from __future__ import annotations
 
+import base64
 import stat
 import subprocess
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import msgspec
 import pytest
 
 from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.dialler import dial as dial_as_wanted
-from clew_gui.ssh.host_keys import BY_AUTHORITY
+from clew_gui.ssh.dial import dial as dial_as_wanted
+from clew_gui.ssh.host_keys import vouches
 from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, PromptKind
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.people import Person
@@ -94,59 +95,95 @@ def test_lines_that_nobody_can_read_do_no_harm(dial: Dial, server: SshServer, fi
     dial(hop_to(server, "user"), Person({}))
 
 
-def certified(school: School, tmp_path: Path, *extra: str) -> tuple[str, str]:
+def certified(school: School, tmp_path: Path, *extra: str, key: str = "host_ed25519") -> tuple[str, str]:
     """The option of a server with a certificate for its usual key, and the authority's key as a line has it."""
     authority, public = tmp_path / "ca", tmp_path / "host.pub"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
-    public.write_text(Path(f"{school.key('host_ed25519')}.pub").read_text())
-    sign = ["ssh-keygen", "-q", "-s", str(authority), "-h", "-I", "host", "-n", "127.0.0.1", *extra, str(public)]
+    public.write_text(Path(f"{school.key(key)}.pub").read_text())
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-h", "-I", "host", *(extra or _FOR_IT), str(public)]
     subprocess.run(sign, check=True)
     return f"HostCertificate {tmp_path / 'host-cert.pub'}", " ".join(
         authority.with_suffix(".pub").read_text().split()[:2]
     )
 
 
-@pytest.mark.parametrize("names", ["127.0.0.1", "*", "[127.0.0.1]:*"])
-@pytest.mark.parametrize("before", ["", "host_other"])
+_FOR_IT = ("-n", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("names", "before", "key"),
+    [
+        ("127.0.0.1", "", "host_ed25519"),
+        ("*", "", "host_rsa"),
+        ("[127.0.0.1]:*", "", "host_ecdsa"),
+        ("*", "host_other", "host_ed25519"),
+    ],
+)
 def test_a_server_with_an_authority_is_known_as_ssh_knows_it(
-    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path, names: str, before: str
+    start: Callable[..., SshServer],
+    files: SshFiles,
+    school: School,
+    tmp_path: Path,
+    names: str,
+    before: str,
+    key: str,
 ) -> None:
     """Also after its own key has changed."""
-    option, authority = certified(school, tmp_path)
-    server = start(option)
+    if not Path(school.key(key)).exists():
+        school.make_key(key, "ecdsa")
+    option, authority = certified(school, tmp_path, key=key)
+    server = start(option, host_key=key)
     known = server.known_line(before) if before else ""
     files.known_hosts.write_text(f"{known}@cert-authority {names} {authority}\n")
     person = Person({})
     connection = dial_as_wanted([hop_to(server, "user")], AskOnce(person), files)
     assert connection.run("id -un").stdout == b"student\n"
-    assert ("its key has changed" if before else BY_AUTHORITY) in connection.route
+    assert connection.route == f"student@login (key {school.key('user')})"
     connection.close()
 
 
+STRANGE = {
+    "its time is over": (*_FOR_IT, "-V", "20200101:20200102"),
+    "its time has not come": (*_FOR_IT, "-V", "20990101:20990102"),
+    "it is another server's": ("-n", "login.example.org"),
+    "it has a condition": (*_FOR_IT, "-O", "critical:unheard-of@example.org=1"),
+}
+
+
+@pytest.mark.parametrize("strange", [*STRANGE, "its authority is another one", "its authority is revoked"])
 def test_a_certificate_that_is_not_valid_vouches_for_nothing(
-    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path
+    start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path, strange: str
 ) -> None:
-    option, authority = certified(school, tmp_path, "-V", "20200101:20200102")
+    option, authority = certified(school, tmp_path, *STRANGE.get(strange, ()))
     server = start(option)
-    files.known_hosts.write_text(f"@cert-authority * {authority}\n")
+    if strange == "its authority is another one":
+        authority = Path(f"{school.key('second')}.pub").read_text().strip()
+    revoked = f"@revoked * {authority}\n" if strange == "its authority is revoked" else ""
+    files.known_hosts.write_text(f"{revoked}@cert-authority * {authority}\n")
     person = Person({PromptKind.CONFIRM: "no"})
     with refused("ssh.hostkey.refused"):
         dial_as_wanted([hop_to(server, "user")], AskOnce(person), files)
     assert server.fingerprint() in person.asked[0].details
+    shows_none = any("shows no valid certificate" in line for line in person.asked[0].details)
+    assert shows_none is (strange != "its authority is revoked")
 
 
-def test_where_only_its_own_key_can_be_compared_it_is_said_and_done_once(
+def test_a_users_certificate_is_none_of_a_server(
     start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path
 ) -> None:
-    """No ssh is installed here."""
-    option, authority = certified(school, tmp_path)
-    server, alone = start(option), msgspec.structs.replace(files, ssh="/no/such/ssh")
-    files.known_hosts.write_text(f"@cert-authority * {authority}\n")
-    person = Person({PromptKind.CONFIRM: "yes"})
-    for _ in range(2):
-        dial_as_wanted([hop_to(server, "user")], AskOnce(person), alone).close()
-    (asked,) = person.asked
-    assert any(BY_AUTHORITY.capitalize() in line for line in asked.details)
+    """``ssh-keygen`` makes it, and sshd would not show it; the check itself must refuse it."""
+    authority, public = tmp_path / "ca", tmp_path / "host.pub"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
+    public.write_text(Path(f"{school.key('host_ed25519')}.pub").read_text())
+    signer = base64.b64decode(authority.with_suffix(".pub").read_text().split()[1])
+    found = {}
+    for kind, extra in (("host", ["-h"]), ("user", [])):
+        sign = ["ssh-keygen", "-q", "-s", str(authority), *extra, "-I", "x", "-n", "login", str(public)]
+        subprocess.run(sign, check=True)
+        blob = base64.b64decode((tmp_path / "host-cert.pub").read_text().split()[1])
+        found[kind] = vouches([signer], blob, "login")
+        assert not vouches([signer], blob[:-1] + bytes([blob[-1] ^ 1]), "login"), "its signature is another one"
+    assert found == {"host": True, "user": False}
 
 
 def test_a_key_that_is_known_without_a_port_is_known_at_each(dial: Dial, server: SshServer, files: SshFiles) -> None:

@@ -1,4 +1,4 @@
-"""A terminal over there, by both ways of speaking SSH."""
+"""A terminal over there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from threading import Timer
 
 import pytest
 
-from clew_gui.ssh.connection import Connection, Size, SshFiles, Terminal
-from clew_gui.ssh.terminals import UNKNOWN
+from clew_gui.ssh.connection import UNKNOWN, Connection, Size, SshFiles, Terminal
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
 from tests.integration.ssh.servers import School, SshServer

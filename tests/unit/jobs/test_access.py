@@ -9,8 +9,8 @@ import pytest
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompt, PromptKind
-from clew_gui.ssh.reconnecting import ReconnectingConnection
 from clew_shared.base.problem import ProblemError, problem
 from tests.unit.fake_site import Login, a_line
 

@@ -34,8 +34,7 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.ssh.connection import Size
-from clew_gui.ssh.terminals import UNKNOWN
+from clew_gui.ssh.connection import UNKNOWN, Size
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec

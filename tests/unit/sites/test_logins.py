@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.sites.logins import logins
 from clew_gui.ssh.connection import ssh_files
-from clew_gui.ssh.kept_login import KeptLogin, read_record, write_record
-from clew_gui.ssh.kept_logins import SOCKET, KeptLogins
+from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, write_record
 from clew_shared.base.places import find_places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.process_identity import began
@@ -27,10 +25,8 @@ pytestmark = pytest.mark.unix("modes of folders")
 
 @pytest.fixture
 def holder(home: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that holds a login; by its command line it may as well be the system's ``ssh``."""
-    socket = KeptLogins(ssh_files(find_places())).folder / "abc" / "m"
-    command = [sys.executable, "-c", "import sys; sys.stdin.read()", "-M", str(socket)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    """A process that holds a login."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
         yield process
 
 
@@ -59,19 +55,11 @@ def folder(holder: subprocess.Popen[bytes]) -> Iterator[Path]:
         shutil.rmtree(one, ignore_errors=True)
 
 
-def by_system(folder: Path) -> KeptLogin:
-    """The record as it is where the system's ``ssh`` holds the login."""
-    record = read_record(folder)
-    assert record is not None
-    return msgspec.structs.replace(record, key=b"")
-
-
 STRANGE: dict[str, Callable[[Path], object]] = {
     "its folder is open to others": lambda folder: folder.chmod(0o777),
     "the folder of all is open to others": lambda folder: folder.parent.chmod(0o755),
     "its socket is open to others": lambda folder: (folder / SOCKET).chmod(0o666),
     "its socket is gone": lambda folder: (folder / SOCKET).unlink(),
-    "ssh holds it, and its socket is gone": lambda folder: write_record(folder, by_system(folder)),
     "its record is damaged": lambda folder: (folder / "login.json").write_bytes(b"{"),
     "its record is gone": lambda folder: (folder / "login.json").unlink(),
     "its folder is a link": lambda folder: folder.symlink_to(folder.rename(folder.parent.with_suffix(".moved"))),

@@ -9,8 +9,8 @@ from typing import cast
 import paramiko
 import pytest
 
-from clew_gui.ssh.paramiko.streams import ChannelStream
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.channels import ChannelStream
+from clew_gui.ssh.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 
 

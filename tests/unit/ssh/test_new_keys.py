@@ -11,7 +11,7 @@ import paramiko
 import pytest
 from paramiko.message import Message
 
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.transport import SshTransport
 
 _WAIT_S = 30.0
 _GLOBAL_REQUEST, _OPEN, _OPEN_SUCCESS, _CLOSE, _CHANNEL_REQUEST = 80, 90, 91, 97, 98

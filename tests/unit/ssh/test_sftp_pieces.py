@@ -11,7 +11,7 @@ import paramiko
 import pytest
 from paramiko.sftp import CMD_ATTRS, CMD_DATA, CMD_STATUS
 
-from clew_gui.ssh.paramiko.sftp_files import AHEAD, CHUNK, _Pieces
+from clew_gui.ssh.channels import AHEAD, CHUNK, _Pieces
 
 CONTENT = random.Random(11).randbytes(3 * AHEAD * CHUNK // 2 + 5)
 OK, END, DENIED = 0, 1, 3

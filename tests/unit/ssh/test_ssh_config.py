@@ -6,7 +6,6 @@ import getpass
 import os
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +13,6 @@ from hypothesis import strategies as st
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
 from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, parse_ssh_g, resolve
-from clew_gui.ssh.connection import SshFiles
-from clew_gui.ssh.dialler import dial
-from clew_gui.ssh.prompts import AskOnce, TerminalPrompter
-from clew_shared.base.problem import ProblemError
 
 CONFIG = """\
 # the course
@@ -73,6 +68,7 @@ def test_the_first_value_counts_and_keys_add_up(config: Path) -> None:
         keys=("~/.ssh/id_course", "~/.ssh/id with blank"),
         identities_only=True,
         jump=("me@gate:2200", "second"),
+        unsupported=f'{config} has `Match exec "false"`, which only ssh itself can judge',
     )
     node = resolve("node7", config, no_ssh)
     assert (node.user, node.proxy_command, node.host_key_alias) == ("everybody", "ssh -W %h:%p login", "nodes")
@@ -157,7 +153,7 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
     text = (
         "Host tok\n HostName login.example.org\n User anna\n Port 2200\n IdentityFile %d/.ssh/keys/id_%r_%n_%p\n"
         " IdentityFile ~/${LAB}/%h%%\n CertificateFile %d/%r.pub\n UserKnownHostsFile %d/known_%n\n"
-        " IdentityFile /nowhere/${UNSET_HERE}\n"
+        " IdentityFile /nowhere/${UNSET_HERE}\n GlobalKnownHostsFile /site/known_hosts\n"
     )
     ours = read(tmp_path, text, "tok")
     found = resolve("tok", tmp_path / "config") if by_ssh else ours
@@ -165,8 +161,9 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
     keys = [key.replace("~", home) for key in found.keys if "UNSET" not in key]
     assert keys == [f"{home}/.ssh/keys/id_anna_tok_2200", f"{home}/course/login.example.org%"]
     assert found.certificates == (f"{home}/anna.pub",)
-    assert [name.replace("~", home) for name in found.known_hosts] == [f"{home}/known_tok"]
+    assert [name.replace("~", home) for name in found.known_hosts[:1]] == [f"{home}/known_tok"]
     assert "/nowhere/${UNSET_HERE}" in ours.keys
+    assert found.known_hosts[1:] == ("/site/known_hosts",)
 
 
 @pytest.mark.needs("ssh")
@@ -185,12 +182,12 @@ def test_tokens_and_variables_in_names_of_files_are_replaced(
         ('Host login\n IdentityFile "/a b/#1" # mine\n', "keys"),
     ],
 )
-def test_the_small_reader_says_what_ssh_says(text: str, field: str, tmp_path: Path) -> None:
+def test_without_ssh_the_answer_is_that_of_ssh(text: str, field: str, tmp_path: Path) -> None:
     text = text.replace("%u", getpass.getuser())
     ours, theirs = read(tmp_path, text), resolve("login", tmp_path / "config")
     for one in {field, "jump", "proxy_command"}:
         assert getattr(ours, one) == getattr(theirs, one), one
-    assert ours.needs_ssh == ""
+    assert ours.unsupported == ""
 
 
 @pytest.mark.parametrize(
@@ -199,17 +196,16 @@ def test_the_small_reader_says_what_ssh_says(text: str, field: str, tmp_path: Pa
         ('Match exec "true"\n User anna\n', 'has `Match exec "true"`, which only ssh itself can judge'),
         ("Match host log* localnetwork 10.0.0.0/8\n ProxyJump gate\n", "localnetwork"),
         ("Match final\n IdentityFile ~/.ssh/other\n", "Match final"),
-        ("Host login\n IdentityAgent ~/agent.sock\n", "sets identityagent ~/agent.sock, which Clew's own login"),
+        ("CanonicalizeHostname yes\n", "has `CanonicalizeHostname yes`"),
+        ("CanonicalizeHostname no\n", ""),
         ("Host login\n PKCS11Provider /usr/lib/opensc.so\n", "sets pkcs11provider"),
         ("Host *\n BindAddress 10.0.0.1\n", "sets bindaddress 10.0.0.1"),
         ('Match exec "true"\n ServerAliveInterval 3\n', ""),
-        ('Host login\n User anna\nMatch exec "true"\n User ben\n', ""),
-        ('Match host other exec "true"\n User anna\n', ""),
         ("Host *\n AddressFamily any\n IdentityAgent SSH_AUTH_SOCK\n", ""),
     ],
 )
 def test_what_only_ssh_can_do_or_judge_is_named(text: str, reason: str, tmp_path: Path) -> None:
-    found = read(tmp_path, text).needs_ssh
+    found = read(tmp_path, text).unsupported
     assert reason in found
     assert bool(found) == bool(reason)
 
@@ -217,21 +213,40 @@ def test_what_only_ssh_can_do_or_judge_is_named(text: str, reason: str, tmp_path
 @pytest.mark.needs("ssh")
 def test_the_defaults_of_ssh_ask_for_nothing_that_only_ssh_can_do(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Host login\n User anna\n")
-    assert resolve("login", tmp_path / "config").needs_ssh == ""
-    (tmp_path / "config").write_text("Host login\n IdentityAgent /run/agent.sock\n")
-    assert "identityagent /run/agent.sock" in resolve("login", tmp_path / "config").needs_ssh
+    assert resolve("login", tmp_path / "config").unsupported == ""
+    (tmp_path / "config").write_text("Host login\n PKCS11Provider /usr/lib/opensc.so\n")
+    assert "pkcs11provider /usr/lib/opensc.so" in resolve("login", tmp_path / "config").unsupported
 
 
-def test_a_way_that_needs_ssh_is_refused_without_it_and_a_missing_key_is_named(tmp_path: Path) -> None:
-    entry = SshHost(name="login", keys=(str(tmp_path / "gone"), "~/.ssh/id_rsa"), needs_ssh="the file says so")
+@pytest.mark.unix("sockets in the file system")
+@pytest.mark.parametrize("by_ssh", [False, pytest.param(True, marks=pytest.mark.needs("ssh"))])
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        ("~/%n.sock", "~/login.sock"),
+        ("none", "none"),
+        ("SSH_AUTH_SOCK", ""),
+        ("$AGENT_OF_TEST", "/run/agent"),
+        ("", ""),
+    ],
+)
+def test_an_agent_that_the_configuration_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, address: str, by_ssh: bool
+) -> None:
+    monkeypatch.setenv("AGENT_OF_TEST", "/run/agent")
+    ours = read(tmp_path, f"Host login\n IdentityAgent {value}\n" if value else "Host login\n")
+    found = resolve("login", tmp_path / "config") if by_ssh else ours
+    assert found.agent.replace(str(Path.home()), "~") == address
+    assert not found.unsupported
+
+
+def test_what_clew_does_not_do_reaches_the_hop_and_a_missing_key_is_named(tmp_path: Path) -> None:
+    entry = SshHost(name="login", keys=(str(tmp_path / "gone"), "~/.ssh/id_rsa"), unsupported="the file says so")
     (hop,) = way_to(Site(host="login"), lambda _: entry)
-    assert (hop.keys, hop.missing_keys, hop.needs_ssh) == ((), (str(tmp_path / "gone"),), "the file says so")
-    files = SshFiles(known_hosts=tmp_path / "known", runtime=tmp_path, ssh="no-such-program")
-    with pytest.raises(ProblemError, match=r"anna@login cannot be reached: the file says so\. Install OpenSSH"):
-        dial([msgspec.structs.replace(hop, user="anna")], AskOnce(TerminalPrompter()), files)
+    assert (hop.keys, hop.missing_keys, hop.unsupported) == ((), (str(tmp_path / "gone"),), "the file says so")
 
 
-def test_an_account_without_a_name_reads_the_configuration_all_the_same(
+def test_an_account_without_a_name_is_told_that_its_configuration_was_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nobody() -> str:
@@ -241,4 +256,5 @@ def test_an_account_without_a_name_reads_the_configuration_all_the_same(
     path = tmp_path / "config"
     path.write_text("Match user student\n  Port 99\nHost lab\n  User student\n  IdentityFile /keys/%u%h\n")
     found = look_up("lab", path)
-    assert (found.user, found.port, found.keys) == ("student", 0, ("/keys/lab",))
+    assert (found.host, found.user) == ("lab", "")
+    assert "this account has no name" in found.unsupported

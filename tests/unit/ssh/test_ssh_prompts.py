@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 import time
@@ -15,9 +14,6 @@ import pytest
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.doctor.context import Questions
 from clew_gui.jobs.access import SiteAccess
-from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.openssh import askpass
-from clew_gui.ssh.openssh.askpass_bridge import AskpassBridge, prompt_of
 from clew_gui.ssh.prompts import (
     AskOnce,
     NobodyToAsk,
@@ -57,30 +53,11 @@ CONFIRM = Prompt(kind=PromptKind.CONFIRM, title="student@login", text="Is it the
         ("TOTP: ", PromptKind.CODE),
         ("Your second factor: ", PromptKind.CODE),
         ("New password: ", PromptKind.CODE),
-        ("Enter passphrase for key '/home/a b/.ssh/id': ", PromptKind.PASSPHRASE),
-        ("Are you sure you want to continue connecting (yes/no/[fingerprint])? ", PromptKind.CONFIRM),
         ("", PromptKind.CODE),
     ],
 )
 def test_what_a_server_asks_for(text: str, kind: PromptKind) -> None:
     assert kind_of(text) is kind
-
-
-def test_what_ssh_asks_has_our_titles() -> None:
-    hop = Hop(host="login.example.org", user="student", name="login")
-    passphrase = prompt_of("Enter passphrase for key '/home/a b/.ssh/id': ", hop)
-    assert (passphrase.kind, passphrase.title) == (PromptKind.PASSPHRASE, "/home/a b/.ssh/id")
-    code = prompt_of("(student@login.example.org) Verification code: ", hop)
-    assert (code.kind, code.title, code.text) == (PromptKind.CODE, "student@login", "Verification code:")
-    assert prompt_of("student@login.example.org's password: ", hop).text == "Password:"
-    asked = prompt_of(
-        "The authenticity of host 'login.example.org (10.0.0.1)' can't be established.\n"
-        "ED25519 key fingerprint is SHA256:abcDEF+/1.\nThis key is not known by any other names.\n"
-        "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
-        hop,
-    )
-    assert asked.kind is PromptKind.CONFIRM
-    assert "SHA256:abcDEF+/1" in asked.details
 
 
 def test_a_server_cannot_play_with_the_screen() -> None:
@@ -244,40 +221,6 @@ def test_for_a_confirmation_the_status_counts(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(ProblemError, match="/no/such/program"):
         ProgramPrompter("/no/such/program").ask(PASSWORD)
-
-
-@pytest.mark.unix("a Unix socket")
-def test_what_is_no_question_of_ssh_costs_its_sender_the_answer_and_nobody_else(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    class Person:
-        def ask(self, _: Prompt) -> str | None:
-            return "geheim"
-
-    bridge = AskpassBridge(tmp_path, Hop(host="login", user="student"), AskOnce(Person()))
-    for words in (b"", b"{}", b"\xff", b"[" * 100_000, b'{"text": 1}', b'{"text": "a", "hint": {}}'):
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.connect(str(tmp_path / "ask"))
-            stranger.sendall(words)
-            stranger.shutdown(socket.SHUT_WR)
-            assert stranger.recv(100) == b""
-    assert askpass.main([str(int(socket.AF_UNIX)), str(tmp_path / "ask"), "student@login's password:", "\udcff"]) == 0
-    assert capfdbinary.readouterr().out == b"geheim\n"
-    bridge.close()
-
-
-@pytest.mark.unix("a Unix socket")
-def test_what_ssh_only_says_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A key on a token waits for a touch."""
-    monkeypatch.setenv("SSH_ASKPASS_PROMPT", "none")
-    bridge = AskpassBridge(tmp_path, Hop(host="login", user="student"), AskOnce(NobodyToAsk()))
-    words = "Confirm user presence for key ED25519-SK SHA256:x"
-    assert askpass.main([str(int(socket.AF_UNIX)), str(tmp_path / "ask"), words]) == 0
-    bridge.close()
-    assert capsys.readouterr().err == f"ssh says:\n{words}\n"
-    assert not bridge.asked
 
 
 @pytest.mark.parametrize(

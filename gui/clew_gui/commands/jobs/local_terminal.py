@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 
-from clew_gui.ssh.connection import Size, Terminal
-from clew_gui.ssh.terminals import UNKNOWN
+from clew_gui.ssh.connection import UNKNOWN, Size, Terminal
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 

@@ -10,7 +10,7 @@ from clew_gui.base.times import time_of_day
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.sites.logins import Logins, log_out, logins, sites_by_login
 from clew_gui.ssh.connection import ssh_files
-from clew_gui.ssh.kept_login import KeptLogin
+from clew_gui.ssh.kept_logins import KeptLogin
 
 _ABOUT = """End the login to a site that stays after a command has asked you for a password or code, and all hops on the
 way; without SITE all such logins. Jobs go on."""

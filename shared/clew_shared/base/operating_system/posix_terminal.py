@@ -7,15 +7,12 @@ import sys
 assert sys.platform != "win32"  # noqa: S101  # for mypy, which reads no further for Windows
 
 import errno
-import fcntl
 import os
-import pty
 import signal
-import struct
 import termios
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -26,11 +23,8 @@ __all__ = [
     "TERMINAL",
     "ask_on_terminal",
     "has_terminal",
-    "make_terminal",
     "raw_terminal",
     "read_input",
-    "resize_terminal",
-    "takes_single_keys",
     "terminal_size",
     "woken_by_signals",
 ]
@@ -136,25 +130,3 @@ def woken_by_signals(ringing: int) -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
-
-
-# --- Made for another program -----------------------------------------------------------------------------------------
-
-
-def make_terminal(rows: int, columns: int) -> tuple[int, int]:
-    """A new terminal: descriptors of our end and of the program's."""
-    ours, theirs = pty.openpty()
-    resize_terminal(theirs, rows, columns)
-    return ours, theirs
-
-
-def resize_terminal(handle: int, rows: int, columns: int) -> None:
-    """Give a terminal another size. Raises ``OSError`` when it is closed."""
-    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-
-def takes_single_keys(handle: int) -> bool:
-    """Whether the program in the terminal has made it raw; True when it is closed."""
-    with suppress(termios.error):
-        return not termios.tcgetattr(handle)[3] & termios.ICANON
-    return True

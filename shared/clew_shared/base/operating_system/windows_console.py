@@ -21,11 +21,8 @@ __all__ = [
     "TERMINAL",
     "ask_on_terminal",
     "has_terminal",
-    "make_terminal",
     "raw_terminal",
     "read_input",
-    "resize_terminal",
-    "takes_single_keys",
     "terminal_size",
     "woken_by_signals",
 ]
@@ -34,7 +31,6 @@ RESIZED: signal.Signals | None = None
 TERMINAL = "CONIN$"
 _SCREEN = "CONOUT$"
 _POLL_S = 0.02
-_NO_TERMINALS = "on Windows Clew makes no terminals"
 _LINES = 0x0002
 """ENABLE_LINE_INPUT"""
 _MEANINGS = 0x0001 | _LINES | 0x0004
@@ -189,18 +185,3 @@ def _typed_characters(handle: int, limit: int) -> str:
 def woken_by_signals(ringing: int) -> Iterator[None]:
     """Python can write into sockets only here: whoever waits looks by itself."""
     yield
-
-
-def make_terminal(rows: int, columns: int) -> tuple[int, int]:
-    """Raises ``OSError``."""
-    raise OSError(_NO_TERMINALS)
-
-
-def resize_terminal(handle: int, rows: int, columns: int) -> None:
-    """Raises ``OSError``."""
-    raise OSError(_NO_TERMINALS)
-
-
-def takes_single_keys(handle: int) -> bool:
-    """Whether the program in the terminal has made it raw."""
-    return True

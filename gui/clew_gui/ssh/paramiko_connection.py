@@ -1,4 +1,4 @@
-"""SSH through paramiko: no program of the system is needed, and one thread serves any number of streams."""
+"""An SSH connection through paramiko: no program is needed, and one thread serves any number of streams."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from clew_gui.ssh import errors
+from clew_gui.ssh.channels import (
+    ChannelStream,
+    ChannelTerminal,
+    Reader,
+    StdinWriter,
+    pieces,
+    read_all,
+    sftp_read,
+    sftp_stat,
+    sftp_write,
+    words_of,
+)
 from clew_gui.ssh.connection import (
     Command,
     Finished,
@@ -33,21 +45,22 @@ from clew_gui.ssh.connection import (
 from clew_gui.ssh.errors import (
     busy,
     cannot_connect,
+    incompatible,
+    no_file,
     no_further_command,
     no_such_name,
     not_reached,
+    proxy_failed,
     refused_channel,
     when_there_is_room,
+    with_unsupported,
 )
-from clew_gui.ssh.hop_connection import HopConnection, no_file, route_to
 from clew_gui.ssh.host_keys import HostKey, HostKeys
-from clew_gui.ssh.key_files import Incompatible
-from clew_gui.ssh.paramiko import sftp_files
-from clew_gui.ssh.paramiko.login import DoorClosed, Login
-from clew_gui.ssh.paramiko.streams import ChannelStream, ChannelTerminal, Reader, StdinWriter, read_all
-from clew_gui.ssh.paramiko.transport import Bound, SshTransport
+from clew_gui.ssh.login import Login, ServerHungUp
 from clew_gui.ssh.prompts import AskOnce, Unattended
-from clew_shared.base.problem import ProblemError, problem
+from clew_gui.ssh.proxy_command import ProxyCommand
+from clew_gui.ssh.transport import Bound, SshTransport
+from clew_shared.base.problem import ProblemError
 
 T = TypeVar("T")
 
@@ -55,6 +68,18 @@ _KNOCK_S = 4.0
 """The seconds that a server may take to accept a connection before it is asked again."""
 _DIALS = 4
 """The number of times that a hop is dialled if the server hangs up in the middle of the login."""
+_PIECE = 4 << 20
+"""Bytes that one command carries up."""
+
+# The path is an argument of the shell, never a part of its text. tail counts from 1, and needs no block size.
+_READ = 'test -d "$1" && { echo "Is a directory" >&2; exit 1; }; '
+_READ_ALL = _READ + 'exec tail -c "+$2" -- "$1"'
+_READ_SOME = _READ + 'test -r "$1" || exec cat -- "$1"; tail -c "+$2" -- "$1" | head -c "$3"'
+_CREATE = 'umask 077; if test -f "$1"; then :; else : >"$1"; fi && chmod "$2" "$1" && : >"$1" && exec cat >>"$1"'
+_EXTEND = (
+    'test -f "$1" && { truncate -s "$2" -- "$1" || exec dd if=/dev/null of="$1" bs=1 seek="$2"; } && exec cat >>"$1"'
+)
+_STAT = 'LC_ALL=C exec stat -L -c "%s %Y %a %F" -- "$1"'
 
 
 def dial_paramiko(
@@ -62,17 +87,21 @@ def dial_paramiko(
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
-    Raises ``ProblemError``, or ``Incompatible`` when the system's ``ssh`` is to be tried instead; ``PersonNeeded`` with
-    an ``Unattended`` asker.
+    Raises ``ProblemError``, or ``PersonNeeded`` with an ``Unattended`` asker.
     """
-    if hop.only_by_system:
-        raise Incompatible(hop.only_by_system)
-    if through is None:
-        return _log_in(hop, files, asker, timeout, lambda: _dial(hop, timeout), None)
-    return _log_in(hop, files, asker, timeout, lambda: through.tcp_channel(hop.host, hop.port, timeout), through)
+
+    def connect() -> Any:
+        return _dial(hop, timeout) if through is None else through.tcp_channel(hop.host, hop.port, timeout)
+
+    try:
+        return _log_in(hop, files, asker, timeout, connect, through)
+    except ProblemError as error:
+        raise with_unsupported(hop, error) from error.__cause__
 
 
 def _dial(hop: Hop, timeout: float) -> socket.socket:
+    if hop.proxy_command:
+        return ProxyCommand(hop)
     started = time.monotonic()
     while True:
         left = timeout - (time.monotonic() - started)
@@ -98,40 +127,45 @@ def _log_in(
     below: ParamikoConnection | None,
 ) -> ParamikoConnection:
     login = Login(hop, files, asker)
-    door = DoorClosed()
+    hung_up = ServerHungUp()
     for _ in range(_DIALS):
         link = _shake_hands(hop, files, asker, timeout, dial)
         try:
             how = login.run(link)
-        except DoorClosed as error:
-            door = error
+        except ServerHungUp as error:
+            hung_up = error
             link.end()
             continue
         except BaseException:
             link.end()
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
-        return ParamikoConnection(link, hop, route_to(hop, how, below), files, later, login.asked_codes, below)
-    raise login.given_up(door)
+        return ParamikoConnection(link, hop, _route_to(hop, how, below), files, later, login.asked_codes, below)
+    raise login.given_up(hung_up)
 
 
 def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
     for pause in (*errors.BUSY_PAUSES_S, None):
-        link = SshTransport(dial(), hop.title)
+        sock = dial()
+        link = SshTransport(sock, hop.title)
+        link.certificate_first = keys.has_authority()
         prefer(link, keys.known_types())
         link.banner_timeout = link.handshake_timeout = timeout
         try:
             link.start_client(timeout=timeout)
             shown = link.get_remote_server_key()
-            keys.check(HostKey(shown.get_name(), shown.asbytes()), asker)
+            certificate = shown.public_blob.key_blob if shown.public_blob is not None else b""
+            keys.check(HostKey(shown.get_name(), shown.asbytes()), asker, certificate)
             return link
         except IncompatiblePeer as error:
             link.end()
-            raise Incompatible(f"the server speaks only methods that paramiko does not know: {error}") from error
+            raise incompatible(hop, str(error), link.offered) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             link.end()
+            if isinstance(sock, ProxyCommand) and sock.words:
+                raise proxy_failed(hop, sock.words) from error
             if pause is None or not _is_busy(error):
                 raise _no_handshake(hop, error, timeout) from error
             time.sleep(pause)
@@ -169,8 +203,19 @@ def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
     return not_reached(hop, error)
 
 
-class ParamikoConnection(HopConnection):
-    """A ``Connection`` through paramiko. Made by ``dial_paramiko``, ``hop`` and ``connect_to_relay``."""
+def _route_to(hop: Hop, how: str, below: ParamikoConnection | None) -> str:
+    """The route to ``hop`` in words, as ``Connection.route`` has it."""
+    before = f"{below.route}, then " if below is not None else ""
+    return f"{before}{hop.title} ({how})"
+
+
+class ParamikoConnection:
+    """A ``Connection`` through paramiko; its files go through SFTP, or a shell where there is none. Made by
+    ``dial_paramiko``, ``hop`` and ``connect_to_relay``.
+
+    ``below`` is the one that it goes through, if any; ``asker`` is for hops that are wanted afterwards, ``asks_codes``
+    says whether this hop asked for a code.
+    """
 
     def __init__(
         self,
@@ -182,7 +227,14 @@ class ParamikoConnection(HopConnection):
         asks_codes: bool,
         below: ParamikoConnection | None,
     ) -> None:
-        super().__init__(hop, route, files, asker, asks_codes, below)
+        self.route: str = route
+        self.asks_codes: bool = asks_codes or (below is not None and below.asks_codes)
+        self.owns_below = False
+        """Whether closing this one closes the hops that it goes through."""
+        self._title = hop.title
+        self._files = files
+        self._asker = asker
+        self._below = below
         self._link = link
         self._sftp_is_there = True
         self._resting: paramiko.SFTPClient | None = None
@@ -253,42 +305,49 @@ class ParamikoConnection(HopConnection):
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> ParamikoConnection:
         """See ``Connection.hop``."""
-        try:
-            return dial_paramiko(hop, self._files, self._asker, timeout, self)
-        except Incompatible as error:
-            text = f"{hop.title} cannot be reached through {self._title} as it is: {error}."
-            raise problem(
-                "ssh.incompatible", text, "Let the whole way go through the system's ssh.", hop.title
-            ) from error
+        return dial_paramiko(hop, self._files, self._asker, timeout, self)
 
     # --- Files -------------------------------------------------------------------------------------------------------
 
     def read(self, path: str, offset: int = 0, limit: int | None = None, timeout: float = 60.0) -> bytes:
         """See ``Connection.read``."""
-        shell = super().read
-        return self._by_sftp(
-            lambda sftp: sftp_files.sftp_read(sftp, path, offset, limit),
-            lambda: shell(path, offset, limit, timeout),
-            path,
-            timeout,
-        )
+
+        def by_shell() -> bytes:
+            script, rest = (_READ_ALL, []) if limit is None else (_READ_SOME, [str(limit)])
+            return self._done(self.run(_sh(script, path, str(offset + 1), *rest), timeout=timeout), path).stdout
+
+        return self._by_sftp(lambda sftp: sftp_read(sftp, path, offset, limit), by_shell, path, timeout)
 
     def write(
         self, path: str, data: bytes | Path, *, mode: int = 0o600, offset: int = 0, timeout: float = 600.0
     ) -> None:
-        """See ``Connection.write``."""
-        shell = super().write
-        self._by_sftp(
-            lambda sftp: sftp_files.sftp_write(sftp, path, data, mode, offset),
-            lambda: shell(path, data, mode=mode, offset=offset, timeout=timeout),
-            path,
-            timeout,
-        )
+        """See ``Connection.write``. A new file is its owner's alone before anything is in it."""
+
+        def by_shell() -> None:
+            begin = _sh(_EXTEND, path, str(offset)) if offset else _sh(_CREATE, path, f"{mode:o}")
+            for number, piece in enumerate(pieces(data, _PIECE)):
+                command = _sh('exec cat >>"$1"', path) if number else begin
+                self._done(self.run(command, stdin=piece, timeout=timeout), path)
+
+        self._by_sftp(lambda sftp: sftp_write(sftp, path, data, mode, offset), by_shell, path, timeout)
 
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
         """See ``Connection.stat``."""
-        shell = super().stat
-        return self._by_sftp(lambda sftp: sftp_files.sftp_stat(sftp, path), lambda: shell(path, timeout), path, timeout)
+
+        def by_shell() -> RemoteFile | None:
+            done = self.run(_sh(_STAT, path), timeout=timeout)
+            if done.exit_status != 0 and any(text in done.stderr for text in (b"No such file", b"Not a directory")):
+                return None
+            size, modified, mode, kind = self._done(done, path).stdout.decode(errors="replace").strip().split(" ", 3)
+            return RemoteFile(int(size), float(modified), int(mode, 8) & 0o7777, kind == "directory")
+
+        return self._by_sftp(lambda sftp: sftp_stat(sftp, path), by_shell, path, timeout)
+
+    def _done(self, done: Finished, path: str) -> Finished:
+        if done.exit_status != 0:
+            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise no_file(path, self._title, said or ["it cannot be used"])
+        return done
 
     def _by_sftp(
         self, sftp: Callable[[paramiko.SFTPClient], T], shell: Callable[[], T], path: str, timeout: float
@@ -306,7 +365,7 @@ class ParamikoConnection(HopConnection):
             except (OSError, paramiko.SFTPError) as error:
                 if channel.closed:
                     raise
-                raise no_file(path, self._title, [sftp_files.words_of(error)]) from error
+                raise no_file(path, self._title, [words_of(error)]) from error
         self._rest(client)
         return found
 
@@ -392,9 +451,16 @@ class ParamikoConnection(HopConnection):
         """See ``Connection.probe``."""
         return self._link.is_active() and self._link.ping(timeout)
 
-    def end(self) -> None:
-        """See ``HopConnection.end``."""
+    def close(self) -> None:
+        """See ``Connection.close``."""
         self._link.end()
+        if self.owns_below and self._below is not None:
+            self._below.close_all()
+
+    def close_all(self) -> None:
+        """Close this one and all hops that it goes through."""
+        self.owns_below = True
+        self.close()
 
 
 def _is_refused(error: Exception) -> bool:
@@ -410,3 +476,7 @@ def _is_open(client: paramiko.SFTPClient) -> bool:
 def _short(command: Command) -> str:
     words = command if isinstance(command, str) else " ".join(command)
     return words if len(words) <= 60 else f"{words[:57]}..."
+
+
+def _sh(script: str, *arguments: str) -> list[str]:
+    return ["/bin/sh", "-c", script, "clew", *arguments]

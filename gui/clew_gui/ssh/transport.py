@@ -45,8 +45,12 @@ class SshTransport(paramiko.Transport):
     def __init__(self, sock: Any, name: str) -> None:
         super().__init__(sock)
         self.name = f"ssh {name}"
+        self.certificate_first = False
+        """Whether the server is asked for a certificate of its key before its bare key."""
         self.goodbye = ""
         """The server's own text when it hung up."""
+        self.offered: dict[str, Any] = {}
+        """The server's methods, as paramiko names their lists."""
         self.greeted: Callable[[str], None] = _log.debug
         """Gets what the server says during the login (SSH_MSG_USERAUTH_BANNER), in the thread that reads."""
         self._anything()._handler_table[_MSG_USERAUTH_BANNER] = self._parse_greeting
@@ -60,6 +64,13 @@ class SshTransport(paramiko.Transport):
         self._ended: Callable[[], None] | None = None
         self._kept: list[Message] = []
         """What the thread that reads could not send while keys are exchanged."""
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """The types of server keys, the wanted ones first."""
+        found: tuple[str, ...] = self._anything()._filter_algorithm("keys")
+        certificates = tuple(f"{name}-cert-v01@openssh.com" for name in found)
+        return certificates + found if self.certificate_first else found
 
     def divert(self, kinds: Iterable[int], receive: Callable[[int, bytes], None], ended: Callable[[], None]) -> None:
         """Hand over what the other end sends from now on: the number of each message of these ``kinds``, and what
@@ -125,6 +136,11 @@ class SshTransport(paramiko.Transport):
 
     _parse_request_success = _answered
     _parse_request_failure = _answered
+
+    def _really_parse_kex_init(self, m: Message, ignore_first_byte: bool = False) -> dict[str, Any]:
+        inner: Any = super()
+        self.offered = inner._really_parse_kex_init(m, ignore_first_byte)
+        return self.offered
 
     def _parse_greeting(self, m: Message) -> None:
         self.greeted(m.get_string().decode(errors="replace"))

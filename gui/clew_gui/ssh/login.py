@@ -17,10 +17,8 @@ from threading import Timer
 import paramiko
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost, timed_out
-from clew_gui.ssh.errors import not_approved, refused_answers, refused_keys
-from clew_gui.ssh.key_files import Incompatible
-from clew_gui.ssh.key_offers import Credential, SshKeyAgent, credentials
-from clew_gui.ssh.paramiko.transport import SshTransport
+from clew_gui.ssh.errors import foreign, not_approved, refused_answers, refused_keys
+from clew_gui.ssh.keys import Credential, SshKeyAgent, credentials
 from clew_gui.ssh.prompts import (
     ANSWER_WITHIN_S,
     NEEDS_PERSON,
@@ -35,6 +33,7 @@ from clew_gui.ssh.prompts import (
     plain,
     server_words,
 )
+from clew_gui.ssh.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 
 _ROUNDS = 3
@@ -44,11 +43,12 @@ _REPLY_S = 30.0
 an approval may be given elsewhere, on a phone or a page."""
 _TIMEOUT = "Authentication timeout."  # paramiko has no type for it
 _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
+"""Ways of logging in that Clew does not know: Kerberos, and the word of the computer itself."""
 
 _Fields = list[tuple[str, bool]]
 
 
-class DoorClosed(Exception):
+class ServerHungUp(Exception):
     """The server hung up during the login; its words, if any, are the text."""
 
 
@@ -81,13 +81,13 @@ class Login:
         return any(prompt.kind is PromptKind.CODE for prompt in self._asked)
 
     def run(self, link: SshTransport) -> str:
-        """Log in; returns how, in words. Raises ``ProblemError``, ``DoorClosed`` or ``Incompatible``.
+        """Log in; returns how, in words. Raises ``ProblemError`` or ``ServerHungUp``.
 
         With an ``Unattended`` asker it raises ``PersonNeeded`` before the server asks: some send a code as they ask.
         """
         link.auth_timeout = ANSWER_WITHIN_S
         link.greeted = partial(self._hear, self._asker.show_greeting)
-        with closing(SshKeyAgent()) as agent:
+        with closing(SshKeyAgent(self._hop.agent)) as agent:
             keys, self._kept_back = credentials(self._hop, self._files, agent.get_keys(), self._asker)
             return self._steps(link, iter(keys))
 
@@ -105,7 +105,7 @@ class Login:
                 raise self._refused(allowed)
             words, more = self._one(link, method, keys)
             if not words and rest and set(allowed) == {"publickey"}:
-                keys, rest = iter(rest), []  # nobody could type anything, so a door that closes costs no answer
+                keys, rest = iter(rest), []  # nobody could type anything, so it costs no answer if the server hangs up
             elif not words:
                 exhausted.add(method)
             elif more is not None:
@@ -136,10 +136,10 @@ class Login:
                 continue
             try:
                 key = credential.load()
-            except (Incompatible, ProblemError) as error:
+            except ProblemError as error:
                 if credential.named or _code(error) == "ssh.cancelled":
                     raise
-                if isinstance(error, ProblemError) and _code(error) in ("ssh.noprompt", NEEDS_PERSON):
+                if _code(error) in ("ssh.noprompt", NEEDS_PERSON):
                     self._unasked = error
                 self._failed.append(f"{credential.words} (cannot be used)")
                 continue
@@ -171,10 +171,10 @@ class Login:
                     seconds = ANSWER_WITHIN_S if self._asked else _REPLY_S
                     raise timed_out(self._hop.title, "the login", seconds) from error
             if "agree on a pubkey algorithm" in str(error):
-                raise Incompatible("the server takes keys in an old form only") from error
+                words = f"{words} (the server takes RSA keys by SHA-1 only: use an ed25519 key)"
             self._failed.append(words)
             if not link.is_active():
-                raise DoorClosed(link.goodbye) from error
+                raise ServerHungUp(link.goodbye) from error
             return None
         finally:
             reminder.cancel()
@@ -293,7 +293,7 @@ class Login:
     def _refused(self, allowed: Sequence[str]) -> ProblemError:
         title = self._hop.title
         if not self._asked and allowed and set(allowed) <= _FOREIGN:
-            raise Incompatible(f"the server asks for {' or '.join(allowed)}")
+            return foreign(title, allowed)
         if self._asked:
             return refused_answers(title, {prompt.kind for prompt in self._asked})
         return self._unasked or refused_keys(title, self._failed, allowed, self._left_out())
@@ -301,14 +301,14 @@ class Login:
     def _left_out(self) -> int:
         return sum(credential.id not in self._tried for credential in self._kept_back)
 
-    def given_up(self, door: DoorClosed) -> ProblemError:
+    def given_up(self, hung_up: ServerHungUp) -> ProblemError:
         """The server hung up too often."""
         if self._asked:
             return refused_answers(self._hop.title, {prompt.kind for prompt in self._asked})
         if self._failed:
             return refused_keys(self._hop.title, self._failed, (), self._left_out())
-        return lost(self._hop.title, str(door))
+        return lost(self._hop.title, str(hung_up))
 
 
-def _code(error: Exception) -> str:
-    return error.problems[0].code if isinstance(error, ProblemError) else ""
+def _code(error: ProblemError) -> str:
+    return error.problems[0].code

@@ -1,21 +1,24 @@
-"""A connection that finds out by itself when its link is dead, and dials again when it is needed again."""
+"""Connects to a server through SSH, and connects again when the link is dead and needed."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Size, Stream, Terminal
+from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Size, SshFiles, Stream, Terminal
+from clew_gui.ssh.kept_logins import KeptLogins
+from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
 from clew_shared.base.problem import ProblemError, problem
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from clew_gui.ssh.paramiko_connection import ParamikoConnection
 
-T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 PROBE_EVERY_S = 5.0
 PATIENCE_S = 15.0
@@ -23,6 +26,40 @@ PATIENCE_S = 15.0
 PATIENCE_WITH_CODE_S = 120.0
 """The same where dialling again would ask a person for a code: an old link mostly wakes up by itself."""
 _JOIN_S = 2.0
+
+
+def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
+    """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
+
+    Raises ``ProblemError``. Closing the connection closes all hops but kept ones.
+    """
+    if not files.keep_login_s:
+        return _log_in(hops, asker, files, timeout)
+    kept = KeptLogins(files)
+    if (found := kept.find(hops, asker)) is not None:
+        return found
+    try:
+        return _log_in(hops, Unattended(asker), files, timeout)
+    except PersonNeeded:
+        return kept.log_in(hops, asker, timeout)
+
+
+def _log_in(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
+    """Log in hop by hop, each through the one before; when one fails those before are closed."""
+    from clew_gui.ssh.paramiko_connection import dial_paramiko  # a tenth of a second, in the thread that logs in
+
+    connection: ParamikoConnection | None = None
+    for hop in hops:
+        try:
+            connection = dial_paramiko(hop, files, asker, timeout, connection)
+        except BaseException:
+            if connection is not None:
+                connection.close_all()
+            raise
+    if connection is None:
+        raise ValueError("there is no hop to dial")
+    connection.owns_below = True
+    return connection
 
 
 class ReconnectingConnection:

@@ -19,9 +19,9 @@ import paramiko
 from paramiko.message import Message
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
-from clew_gui.ssh.paramiko.connection import ParamikoConnection, prefer
-from clew_gui.ssh.paramiko.transport import MSGS_OF_CHANNELS, SshTransport
+from clew_gui.ssh.paramiko_connection import ParamikoConnection, prefer
 from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.transport import MSGS_OF_CHANNELS, SshTransport
 
 _GLOBAL_REQUEST, _REQUEST_SUCCESS, _REQUEST_FAILURE = 80, 81, 82  # RFC 4250, section 4.1.2
 _OPEN, _OPEN_SUCCESS, _OPEN_FAILURE, _CLOSE = 90, 91, 92, 97

@@ -1,3 +1,0 @@
-"""SSH through paramiko."""
-
-from __future__ import annotations
