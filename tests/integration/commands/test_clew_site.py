@@ -262,6 +262,19 @@ def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
         resume(laptop.context, ["1"])
 
 
+def test_a_run_that_another_computer_sent_continues_there(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
+    line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    folder = begin_run(Path(line.layout().run(RUN)))
+    write_journal(folder.path, 1, "job-1", RunState.STOPPED)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
+    with pytest.raises(ProblemError, match="Run 1 was made on here without this computer") as caught:
+        resume(laptop.context, ["1"])
+    assert "Continue it there" in str(caught.value)
+
+
 def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
     spec = stand_in_spec(**SLOW)

@@ -17,7 +17,6 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, called_there
 from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.adopted import adopt_job, ends_of
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.job_files import MOST_ATTEMPTS
 from clew_gui.session.links.mirror import Mirror, stray_attempts
@@ -79,7 +78,6 @@ def fetch_runs(context: CommandContext, connection: SiteConnection, word: str, a
     record = run_record(context.places)
     word = _numbered(context.places, record, connection, word)
     found, problems, unbegun = _bring_all(context, connection, record, word)
-    problems += _adopt_jobs(context, connection, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
@@ -125,26 +123,6 @@ def _bring_all(
         for copy in copies:
             problems += copy.finish(context, connection, record)
     return [copy.mirror for copy in copies if copy.whole and (word or copy.grown)], problems, unbegun
-
-
-def _adopt_jobs(
-    context: CommandContext, connection: SiteConnection, record: RunRecord, found: Sequence[Mirror]
-) -> list[Problem]:
-    """Note of runs of another computer's jobs how these ended, so that the runs can be continued from here; returns
-    what was wrong. The runs themselves are here already."""
-    book = job_book(context.places)
-    pairs = ((read_run(mirror.folder).fold.job, mirror.spec()) for mirror in found)
-    made = [(job, spec) for job, spec in pairs if job and spec is not None]
-    known = set(book.jobs())
-    ends, problems = ends_of(connection, [job for job in dict.fromkeys(job for job, _ in made) if job not in known])
-    try:
-        for job, spec in made:
-            there = adopt_job(connection, book, job, spec, ends.get(job))
-            if there and record.settled.get(spec.run) != job:
-                record.settle_run(spec.run, job, time.time())
-    except OSError as error:
-        raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
-    return problems
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------
