@@ -82,10 +82,6 @@ class SiteLayout(msgspec.Struct, frozen=True):
         """A run's folder."""
         return f"{self.home}/runs/{run}"
 
-    def journal(self, run: str, attempt: int) -> str:
-        """The journal of one attempt."""
-        return f"{self.run(run)}/journal.{attempt:04d}"
-
 
 # --- Site line --------------------------------------------------------------------------------------------------------
 # A site as commands and files: the way to its login node, its scheduler's language, and where things lie there.
