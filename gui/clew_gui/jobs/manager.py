@@ -67,12 +67,16 @@ class JobManager:
         """Note the job and begin to submit it. Raises ``ProblemError`` when the site is not known or the disk
         refuses."""
         title = self.title(order.site)
+        lock = self.book.lock(order.job)  # before others see the job
         try:
             self.book.note_order(order, title)
         except OSError as error:
+            if lock is not None:
+                lock.remove()
             text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         job = self.job(order.job)
+        job.sending = job.sending or lock
         job.access.title = title
         job.access.allow_prompts()
         job.start(Work.SUBMIT, partial(procedure.submit, job))
