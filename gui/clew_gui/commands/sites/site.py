@@ -10,8 +10,8 @@ import msgspec
 from rich.table import Table
 
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.commands.sites.edit import about_fields, edit, set_fields
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
+from clew_gui.commands.sites.set import about_fields, set_fields
 from clew_gui.commands.sites.show import agree, as_json, report_kept
 from clew_gui.commands.sites.show import show as site_show
 from clew_gui.schedulers.allocation import build_allocation, summary
@@ -26,15 +26,13 @@ from clew_shared.base.problem import Problem, ProblemError, did_you_mean, proble
 
 
 def site(context: CommandContext, argv: Sequence[str]) -> int:
-    """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
+    """``clew site add|list|show|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     store = site_store(context.places)
     if options.action == "add":
         return _add(context, store, options)
     if options.action == "show":
         return site_show(context, store, options)
-    if options.action == "edit":
-        return edit(context, store, options)
     if options.action == "set":
         return set_fields(context, store, options)
     if options.action == "remove":
@@ -54,7 +52,7 @@ def site(context: CommandContext, argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("clew site", "The machines that runs can go to.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    actions = parser.add_subparsers(dest="action", metavar="add|list|show|edit|set|doctor|modules|remove")
+    actions = parser.add_subparsers(dest="action", metavar="add|list|show|set|doctor|modules|remove")
     _add_parser(actions)
     _json(actions.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
     show = actions.add_parser("show", help="one site, as in its file", description="One site.")
@@ -63,7 +61,7 @@ def _parser() -> Parser:
     show.add_argument("--consent", action="store_true", help="you have read the shell commands that the site contains")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
-    _changing_parsers(actions)
+    _set_parser(actions)
     _examining_parsers(actions)
     remove = actions.add_parser(
         "remove", help="forget a site", description="Forget a site. Nothing on the site itself changes."
@@ -73,19 +71,15 @@ def _parser() -> Parser:
     return parser
 
 
-def _changing_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
-    """Adds the commands that change an existing site."""
-    about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
-    change = actions.add_parser("edit", help="change a site's file in your editor", description=about)
+def _set_parser(actions: argparse._SubParsersAction[Parser]) -> None:
     about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
 cleared. A list has commas; where an entry can have commas itself, give the field once for each entry."""
     fields = actions.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
-    for parser in (change, fields):
-        parser.add_argument("name", metavar="NAME")
-        parser.add_argument(
-            "--consent", action="store_true", help="you have read the shell commands that the site contains"
-        )
-        _json(parser)
+    fields.add_argument("name", metavar="NAME")
+    fields.add_argument(
+        "--consent", action="store_true", help="you have read the shell commands that the site contains"
+    )
+    _json(fields)
     fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
 
 
