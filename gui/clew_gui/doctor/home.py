@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, fine, note, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, wrong
 from clew_gui.sites.unwritten import unwritten
 from clew_shared.base.number_words import in_bytes
 

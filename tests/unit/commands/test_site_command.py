@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.examination import Finding, Verdict
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
