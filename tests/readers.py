@@ -43,7 +43,7 @@ from clew_gui.charts.drawing import UsualSizes
 from clew_gui.charts.trace import TraceChart
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
-from clew_gui.deploy.there import read_answer as read_remark
+from clew_gui.deploy.remote_python import read_answer as read_remark
 from clew_gui.doctor.examination import Diagnosis
 from clew_gui.doctor.node_job import read_answer as read_node
 from clew_gui.jobs.job_files import read_answer

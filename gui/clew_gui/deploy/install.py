@@ -11,8 +11,7 @@ import msgspec
 from clew_gui.deploy.bundle import digests, name_of, own_files, packed
 from clew_gui.deploy.packages import from_here, from_wheels
 from clew_gui.deploy.probe import Probe, probe, unfit
-from clew_gui.deploy.requirements import SMALL, TENSORFLOW, Need
-from clew_gui.deploy.there import ask_there
+from clew_gui.deploy.remote_python import SMALL, TENSORFLOW, Need, ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import ProblemError, problem, raise_all

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from clew_gui.deploy.requirements import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
-from clew_gui.deploy.there import ask_there
+from clew_gui.deploy.remote_python import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW, ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import Remedy, list_modules

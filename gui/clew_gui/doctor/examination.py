@@ -301,7 +301,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ahead: float = 0.0
 
 
-# --- Checks in their order ---------------------------------------------------------------------------------------------
+# --- Checks in their order --------------------------------------------------------------------------------------------
 
 
 E = TypeVar("E", bound=Examination)

@@ -13,7 +13,7 @@ import msgspec
 from clew_gui.base.checked_text import is_module
 from clew_gui.deploy.install import try_packages
 from clew_gui.deploy.probe import Probe, probe, unfit
-from clew_gui.deploy.requirements import FRAMEWORK, TENSORFLOW
+from clew_gui.deploy.remote_python import FRAMEWORK, TENSORFLOW
 from clew_gui.doctor.examination import CheckResult, Diagnosis, Verdict, fine, last_line, listed, note, refused, wrong
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.consent import consents, words_of

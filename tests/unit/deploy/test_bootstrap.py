@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from clew_gui.deploy.bundle import digests, name_of, own_files, packed, source_of
 from clew_gui.deploy.packages import from_here, platforms, suits
 from clew_gui.deploy.probe import Probe, probe, unfit
-from clew_gui.deploy.requirements import FRAMEWORK, SMALL, Need
-from clew_gui.deploy.there import pythons, remote_word
+from clew_gui.deploy.remote_python import FRAMEWORK, SMALL, Need, pythons, remote_word
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, SiteLayout
