@@ -95,7 +95,7 @@ def probe(
     return msgspec.structs.replace(found, sets=right)
 
 
-def unfit(connection: SiteConnection, found: Probe) -> list[Problem]:
+def python_problems(connection: SiteConnection, found: Probe) -> list[Problem]:
     """Says what keeps this Python from training, each problem in its own sentence; Clew can fix none of it by
     itself."""
     if found.minor < PYTHON:

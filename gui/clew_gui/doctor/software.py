@@ -12,7 +12,7 @@ import msgspec
 
 from clew_gui.base.checked_text import is_module
 from clew_gui.deploy.install import try_packages
-from clew_gui.deploy.probe import Probe, probe, unfit
+from clew_gui.deploy.probe import Probe, probe, python_problems
 from clew_gui.deploy.remote_python import FRAMEWORK, TENSORFLOW
 from clew_gui.doctor.examination import CheckResult, Diagnosis, Verdict, fine, last_line, listed, note, refused, wrong
 from clew_gui.schedulers.state import Output
@@ -85,7 +85,7 @@ def python(diagnosis: Diagnosis) -> CheckResult:
         )
         without = "Without the modules that cannot be loaded: "
     diagnosis.probed = found = probe(connection, thorough=True)
-    problems = [one for one in unfit(diagnosis.connection, found) if one.code in _PYTHON_CODES]
+    problems = [one for one in python_problems(diagnosis.connection, found) if one.code in _PYTHON_CODES]
     if problems:
         return refused(problems[0])
     return fine(f"{without}{found.executable} is Python {found.python}, {found.system} on {found.machine}.")
@@ -98,7 +98,9 @@ def _probed(diagnosis: Diagnosis) -> Probe:
 
 def tensorflow(diagnosis: Diagnosis) -> CheckResult:
     """The versions of TensorFlow, Keras and NumPy, without importing them."""
-    problems = [one for one in unfit(diagnosis.connection, _probed(diagnosis)) if one.code not in _PYTHON_CODES]
+    problems = [
+        one for one in python_problems(diagnosis.connection, _probed(diagnosis)) if one.code not in _PYTHON_CODES
+    ]
     if problems:
         return refused(problems[0])
     have = _probed(diagnosis).have

@@ -21,10 +21,10 @@ from clew_gui.jobs.job import (
     begun,
     ending,
     heard_from_another,
-    of_end,
-    of_state,
     refused,
-    unreached,
+    site_unreachable,
+    status_at_end,
+    status_while_alive,
 )
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.watch import HEARTBEAT_S, JobWatch
@@ -132,7 +132,7 @@ class ManagedJob:
         """Publishes that nobody could be asked, unless the job's agent speaks for it; nothing is over."""
         if self.clock() - self._spoke < HEARTBEAT_S:
             return
-        self.publish(lambda news: unreached(news, found, self.access.title))
+        self.publish(lambda news: site_unreachable(news, found, self.access.title))
 
     def take_over(self) -> None:
         """Publishes what the book says, and watches the job if it was submitted."""
@@ -171,14 +171,14 @@ class ManagedJob:
 
     # --- What the scheduler says --------------------------------------------------------------------------------------
 
-    def at(self, state: JobState, limits: PartitionLimits | None) -> None:
-        """The job waits or runs."""
+    def on_state(self, state: JobState, limits: PartitionLimits | None) -> None:
+        """Called while the job waits or runs."""
         self._confirmed = state.phase in ON_NODE
         reason = describe(state, self.access.opened().scheduler, limits)
         request = self._latest_end_request()
 
         def change(news: JobNews) -> JobNews:
-            now = of_state(news, state, reason, time.time())
+            now = status_while_alive(news, state, reason, time.time())
             return now if request is None else replace(now, text=ending(request))
 
         self.publish(change)
@@ -190,7 +190,7 @@ class ManagedJob:
         reason = describe(state, connection.scheduler)
         hint = start_hint(state)
         remedies = (check_node(self.access.name),) if hint else ()
-        self.publish(lambda news: of_end(news, state, reason, request, log, hint, remedies))
+        self.publish(lambda news: status_at_end(news, state, reason, request, log, hint, remedies))
 
     def _latest_end_request(self) -> EndRequest | None:
         """Returns the latest request to end the job, also of another program: it explains why the job ended."""

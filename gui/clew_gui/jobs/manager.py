@@ -111,7 +111,8 @@ class JobManager:
         return {job for watch, ids in asked.items() for job in watch.ask_now(ids, heard)}
 
     def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
-        """Asks as ``ask`` does. Waits, so many seconds at most; whether there is word of each."""
+        """Asks as ``ask`` does, and waits at most ``seconds``. Returns whether every job was answered for, or could not
+        be."""
         heard: queue.SimpleQueue[str] = queue.SimpleQueue()
         waiting, until = self.ask(jobs, heard.put), time.monotonic() + seconds
         with suppress(queue.Empty):

@@ -109,8 +109,10 @@ _BETWEEN = {"jump": ", ", "modules": ", ", "fingerprints": "\n", "extra": "\n"}
 """The fields with several entries, and what is between two of them in the text."""
 
 
-_DOOR = re.compile(r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE)
-"""Names of the computers at which one logs in to a machine."""
+_LOGIN_HOST = re.compile(
+    r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE
+)
+"""Matches names of login nodes, such as login1 or gate."""
 
 
 def texts_of(site: Site) -> dict[str, str]:
@@ -206,7 +208,7 @@ def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], Problem | Non
 def machine_of(host: str) -> str:
     """The part of a host's name that says which machine it is: "juwels" of login03.juwels.fz-juelich.de."""
     parts = host.split(".")
-    known = [part for part in parts[:-1] if not _DOOR.fullmatch(part)]
+    known = [part for part in parts[:-1] if not _LOGIN_HOST.fullmatch(part)]
     return host if host.replace(".", "").isdigit() else next(iter(known), parts[0])
 
 

@@ -188,11 +188,11 @@ class Fetcher:
         self.release(run)
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
 
-    def alone(self, last: bool) -> None:
-        """Looks for the runs' journals without an agent that lists them. ``last``: nothing will be added, and each run
-        is ``Settled`` once all of it is here."""
-        begins = last and not self._last
-        self._last = last
+    def read_files(self, final: bool) -> None:
+        """Fetches journals as files, because no agent serves. ``final``: nothing will be added, and each run is
+        ``Settled`` once all of it is here."""
+        begins = final and not self._last
+        self._last = final
         for cursor in self._cursors.values():
             cursor.status, cursor.expected = None, True
             if begins and cursor.complete:  # as far as it was known; there may be a later attempt
@@ -448,7 +448,7 @@ class FilesReader:
         """
         if not self._begun:
             self._begun = True
-            self._fetcher.alone(self._last)
+            self._fetcher.read_files(self._last)
         wanted: list[Fetch] = []
         while (following := self._fetcher.next_fetch()) is not None:
             run, fetch = following
