@@ -43,9 +43,10 @@ from clew_gui.charts.drawing import UsualSizes
 from clew_gui.charts.trace import TraceChart
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
-from clew_gui.deploy.there import read_answer as read_remark
-from clew_gui.doctor.context import Diagnosis
+from clew_gui.deploy.remote_python import read_answer as read_remark
+from clew_gui.doctor.examination import Diagnosis
 from clew_gui.doctor.node_job import read_answer as read_node
+from clew_gui.jobs.job_files import read_answer
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.trace import Timeline
 from clew_gui.reports.check import check_handin
@@ -60,7 +61,6 @@ from clew_gui.schedulers.verdict import parse_record
 from clew_gui.schedulers.words import describe
 from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.sites.consent import Consents, OwnWords
-from clew_gui.sites.many_files import read_sizes
 from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.host_keys import read_known
@@ -402,8 +402,8 @@ READERS = {
     "Slurm": Reader(read_slurm, (SQUEUE, SACCT, SINFO, b"node1 idle\n")),
     "PBS": Reader(read_pbs, (QSTAT, QUEUES, MNQ)),
     "files of a site": Reader(
-        lambda data: read_sizes(data, ["/a", "/b"], "Uni"),
-        (b"//a\n12 regular file/spec.toml\n//b\nstat: cannot stat 'x': Permission denied\nclew-end\n",),
+        lambda data: read_answer(data, 2, "Uni"),
+        (b"#\n4 1 3 /a/spec.toml\nabc#\n! /b/x\tsh: 7: cannot open /b/x: Permission denied\nclew-end\n",),
     ),
     "exit record": Reader(
         lambda data: parse_record(data.decode("utf-8", "replace"), "j"), (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)

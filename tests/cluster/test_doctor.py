@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from clew_gui.doctor.context import listed
-from clew_gui.doctor.examine import examine
-from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.checks import examine
+from clew_gui.doctor.examination import Finding, Verdict, listed
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.registry import scheduler_of

@@ -168,7 +168,7 @@ def fetch_all(channel: Channel, run: str) -> bytes:
 def by_file(target: JobTarget, run: str) -> bytes:
     files, data = target.files(over=True), b""
     assert files is not None
-    while (got := files.fetch(run, 1, len(data))) is not None:
+    while isinstance(got := files.fetch([Fetch(run=run, attempt=1, offset=len(data))])[0], Fetched):
         data += got.data
         if got.sealed and len(data) == got.size:
             return data
@@ -199,8 +199,7 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
     assert by_file(target, spec.run) == data
     files = target.files(over=True)
     assert files is not None
-    assert files.spec(spec.run) == spec
-    assert files.fetch(str(uuid.uuid4()), 1, 0) is None
+    assert files.fetch([Fetch(run=str(uuid.uuid4()), attempt=1, offset=0)]) == [None]
     told = [news.stage for news in laptop.heard if news.job == order.job]
     assert list(dict.fromkeys(told)) == [
         JobStage.CONNECTING,

@@ -537,28 +537,6 @@ def test_another_laptop_of_the_same_student_brings_home_every_run_that_is_not_th
     assert (again.returncode, "are here already" in again.stdout) == (0, True), again.stdout + again.stderr
 
 
-def test_another_laptop_takes_over_a_run_whose_job_is_over(
-    clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
-) -> None:
-    def other(*words: str) -> subprocess.CompletedProcess[str]:
-        command = ("env", f"CLEW_HOME={tmp_path / 'other'}", *PROGRAM, *words)
-        return cluster.call("on", "laptop", *command, limit_s=LIMIT_S)
-
-    there = ("--site", "minicluster")
-    words = ("run", "softmax", "--data", "digits", "--steps", "2000000", *there)
-    KilledClew(cluster, home)(*words, when=lambda line: " step " in line)
-    run = next((home / "mirrors").glob("*/journal.0001")).parent.name
-    assert other("fetch", *there, run).returncode == 0
-    alive = other("resume", run)
-    assert (alive.returncode, "that job may not be over" in alive.stderr) == (2, True), alive.stderr
-    cluster.on("root@login", "scancel", "--user=student")
-    wait_for(lambda: not cluster.on("login", "squeue", "--noheader"), "the job's end")
-    said = KilledClew(cluster, tmp_path / "other")("resume", run, when=lambda line: " step " in line)
-    assert "Run 1 goes to Mini cluster" in said
-    assert len(list((there_in(cluster) / run).glob("journal.*"))) == 2
-    assert other("cancel", "last").returncode == 0
-
-
 @pytest.mark.parametrize("fault", ["home-full", "quota-full"])
 def test_where_no_byte_can_be_written_it_says_so_and_nothing_is_sent(
     fault: str, clew: Clew, cluster: MiniCluster

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from clew_shared.journal.files import attempts, journal_path
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.wire.channel import allow
-from clew_shared.wire.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetched, StartRun
+from clew_shared.wire.messages import MAX_FETCH_BYTES, AgentAddress, ContinueRun, Fetch, Fetched, StartRun
 from tests.integration.agents import BOUND_S, STAND_IN, Viewer, end_all, wait_for
 
 
@@ -37,7 +37,10 @@ class FakeFiles:
         self._site = site
         self._job = job
 
-    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+    def fetch(self, wanted: Sequence[Fetch]) -> list[Fetched | ProblemError | None]:
+        return [self._piece(one.run, one.attempt, one.offset) for one in wanted]
+
+    def _piece(self, run: str, attempt: int, offset: int) -> Fetched | None:
         self._site.fetches += 1
         if self._site.down:
             raise problem("ssh.network", "No way to the site.")
@@ -57,9 +60,6 @@ class FakeFiles:
             attempts=last,
             sealed=over or attempt < last,
         )
-
-    def spec(self, run: str) -> RunSpec | None:
-        return self._site.read_spec(run)
 
 
 class FakeTarget:

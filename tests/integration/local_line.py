@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clew_gui.deploy.requirements import SMALL
+from clew_gui.deploy.remote_python import SMALL
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, RemoteFile, lost, marked, new_mark, shell_line, unmarked

@@ -14,9 +14,9 @@ import msgspec
 
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Deployer, SiteAccess
+from clew_gui.jobs.job_files import SCRIPT
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import UNEXPORT
-from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
@@ -129,21 +129,19 @@ class Login:
         self.after.get(_program(words), _nothing)()
         return done
 
-    def _files_of(self, words: Command, lines: str) -> Finished | None:
-        """What the two questions for many files are answered."""
-        out = b""
-        if SIZES in words:
-            for folder in lines.splitlines():
-                out += f"/{folder}\n".encode()
-                names = {path.rpartition("/")[2]: path for path in self.files if path.rpartition("/")[0] == folder}
-                for name in (name for one in words[-1].split() for name in fnmatch.filter(names, one)):
-                    out += f"{len(self.files[names[name]])} regular file/{name}\n".encode()
-            return Finished(0, out + b"clew-end\n", b"")
-        if PIECES in words:
-            for start, length, path in (line.split(" ", 2) for line in lines.splitlines()):
-                out += self.files[path][int(start) - 1 :][: int(length)]
-            return Finished(0, out, b"")
-        return None
+    def _files_of(self, command: Command, lines: str) -> Finished | None:
+        """What the question for many files is answered."""
+        if SCRIPT not in command:
+            return None
+        out, words = b"", lines.splitlines()
+        for offset, most, pattern in zip(words[::3], words[1::3], words[2::3], strict=True):
+            out += b"#\n"
+            for path in sorted(fnmatch.filter(self.files, pattern)):
+                size = len(self.files[path])
+                start = int(offset) if int(offset) >= 0 else max(0, size + int(offset))
+                data = self.files[path][start:][: int(most)]
+                out += f"{size} {start} {len(data)} {path}\n".encode() + data
+        return Finished(0, out + b"clew-end\n", b"")
 
     def stat(self, path: str, timeout: float = 30.0) -> RemoteFile | None:
         self._reach()

@@ -10,9 +10,8 @@ import msgspec
 
 from clew_gui.deploy.bundle import digests, name_of, own_files, packed
 from clew_gui.deploy.packages import from_here, from_wheels
-from clew_gui.deploy.probe import Probe, probe, unfit
-from clew_gui.deploy.requirements import SMALL, TENSORFLOW, Need
-from clew_gui.deploy.there import ask_there
+from clew_gui.deploy.probe import Probe, probe, python_problems
+from clew_gui.deploy.remote_python import SMALL, TENSORFLOW, Need, ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.problem import ProblemError, problem, raise_all
@@ -43,7 +42,7 @@ def ensure_agent(connection: SiteConnection, report: Say) -> Installed:
     own = own_files()
     agent = name_of("agent", own)
     found = probe(connection, agent, report)
-    raise_all(unfit(connection, found))
+    raise_all(python_problems(connection, found))
     sent = 0
     if found.states.get(agent) != "intact":
         sent += _send(connection, found, agent, own, (), report, "the agent")

@@ -17,7 +17,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from clew_gui.deploy.probe import Probe
-from clew_gui.deploy.requirements import Need
+from clew_gui.deploy.remote_python import Need
 from clew_shared.base.places import find_places
 
 _DOWNLOAD_S = 240.0

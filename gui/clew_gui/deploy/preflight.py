@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from clew_gui.deploy.there import ask_there
+from clew_gui.deploy.remote_python import ask_there
 from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
 from clew_gui.schedulers.partitions import time_problem
 from clew_gui.sites.site_connection import SiteConnection

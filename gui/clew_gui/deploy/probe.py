@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from clew_gui.deploy.requirements import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW
-from clew_gui.deploy.there import ask_there
+from clew_gui.deploy.remote_python import FRAMEWORK, KERAS, PYTHON, SMALL, TENSORFLOW, ask_there
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import Remedy, list_modules
@@ -96,7 +95,7 @@ def probe(
     return msgspec.structs.replace(found, sets=right)
 
 
-def unfit(connection: SiteConnection, found: Probe) -> list[Problem]:
+def python_problems(connection: SiteConnection, found: Probe) -> list[Problem]:
     """Says what keeps this Python from training, each problem in its own sentence; Clew can fix none of it by
     itself."""
     if found.minor < PYTHON:

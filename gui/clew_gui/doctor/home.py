@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import time
 
-from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, fine, note, wrong
-from clew_gui.sites.unwritten import unwritten
+from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, wrong
+from clew_gui.sites.site_connection import explain_write_error
 from clew_shared.base.number_words import in_bytes
 
 LEAST_BYTES = 300_000_000
@@ -59,7 +58,7 @@ def home(diagnosis: Diagnosis) -> CheckResult:
         text = f"The file system of {folder} does not answer."
         return wrong(text, "Report it to the site's support; try again later.", "site.folder")
     if done.code:
-        found = unwritten(folder, done.said)
+        found = explain_write_error(folder, done.said)
         return wrong(found.text, found.hint, found.code)
     free, total = _room(done.out)
     if free is None:

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator
 
 from clew_gui.base.checked_text import join_address
-from clew_gui.doctor.context import Diagnosis
-from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, note, refused, untried, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, Finding, Verdict, fine, note, refused, untried, wrong
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.ssh.config import resolve

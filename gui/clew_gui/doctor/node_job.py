@@ -11,8 +11,7 @@ from importlib.resources import files
 
 import msgspec
 
-from clew_gui.doctor.context import Diagnosis, NodeAnswer, listed
-from clew_gui.doctor.finding import CheckResult, fine, note, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, NodeAnswer, fine, listed, note, wrong
 from clew_gui.doctor.home import compared
 from clew_gui.doctor.routes import not_an_answer, refused_at, what_it_asks
 from clew_gui.nodes.routes import SPEAKS_S, first_bytes

@@ -8,8 +8,7 @@ import uuid
 import msgspec
 
 from clew_gui.base.times import as_clock, in_words
-from clew_gui.doctor.context import Diagnosis, last_line, listed
-from clew_gui.doctor.finding import CheckResult, fine, note, refused, untried, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line, listed, note, refused, untried, wrong
 from clew_gui.schedulers.allocation import seconds_asked, summary
 from clew_gui.schedulers.partitions import Partition, asked_names, chosen, longest_time, time_problem
 from clew_gui.schedulers.registry import SCHEDULERS

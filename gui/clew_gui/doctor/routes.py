@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew_gui.doctor.context import Diagnosis, last_line
-from clew_gui.doctor.finding import CheckResult, fine, note, untried, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line, note, untried, wrong
 from clew_gui.nodes.routes import HOP_S, node_hop
 from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError

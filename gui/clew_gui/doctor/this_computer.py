@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clew_gui.doctor import node_there
-from clew_gui.doctor.context import Examination, listed
-from clew_gui.doctor.finding import CheckResult, fine, note, refused, wrong
+from clew_gui.doctor.examination import CheckResult, Examination, fine, listed, note, refused, wrong
 from clew_gui.doctor.home import LEAST_BYTES
 from clew_gui.qt_guard import check_qt, installed_pyside
 from clew_gui.targets.local_agent import agent_program, find_agent

@@ -162,7 +162,7 @@ _DAY_S = 12 * 3600
 _STEPS = tuple(JobStage)
 
 
-def of_state(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
+def status_while_alive(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
     """The news while the job waits or runs. ``now`` in seconds since 1970."""
     if state.phase in WAITING:
         ahead = _is_ahead(state.start, now) and not reason.blocked  # Slurm names a time for jobs that it holds as well
@@ -217,7 +217,7 @@ def not_ended(before: JobNews, done: Output) -> JobNews:
     return replace(before, text=found.text, problem=found)
 
 
-def of_end(
+def status_at_end(
     before: JobNews,
     state: JobState,
     reason: Reason,
@@ -251,7 +251,7 @@ def of_end(
     )
 
 
-def unreached(before: JobNews, problem: Problem, title: str) -> JobNews:
+def site_unreachable(before: JobNews, problem: Problem, title: str) -> JobNews:
     """Returns the news that nobody can be asked now. The job goes on, and what is known of it stays."""
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)

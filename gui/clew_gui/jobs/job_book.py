@@ -6,49 +6,23 @@ that it is found again whatever happens to the laptop. Windows and commands appe
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from clew_gui.base.line_file import LineFile
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
-from clew_shared.base.process_identity import began, still_runs
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_all
 
 _UNSENT = frozenset({JobStage.DRAFT, JobStage.CONNECTING, JobStage.PREPARING, JobStage.SUBMITTING})
-
-
-class SendingProgram(msgspec.Struct, frozen=True):
-    """The program that sends a job: its process id, when that process began, in seconds since 1970, and the name of its
-    computer, as several may share a home. An empty name: an earlier version wrote the line."""
-
-    pid: int
-    began: float
-    host: str = ""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it was started on this computer, as far as host names show. A container has its own name."""
-        return self.host in ("", socket.gethostname())
-
-    @property
-    def alive(self) -> bool:
-        """Whether it is seen to run. One on another computer or in a container cannot be seen."""
-        if not self.is_here:
-            return False
-        return still_runs(self.pid, self.began)
-
-    @property
-    def is_me(self) -> bool:
-        """Whether it is this program. In another container another program may have the same number."""
-        return self.pid == os.getpid() and self.alive
 
 
 class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,7 +32,6 @@ class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: float = 0.0
     order: JobOrder | None = None
     title: str = ""
-    sender: SendingProgram | None = None
     news: JobNews | None = None
     runs: tuple[str, ...] = ()
     request: EndRequest | None = msgspec.field(default=None, name="wish")
@@ -70,9 +43,6 @@ class _Entry:
         self.number = number
         self.order = order
         self.title = line.title
-        self.sender = line.sender
-        self.written = line.time
-        self.lines = 0
         self.news = JobNews(job=line.job, stage=JobStage.DRAFT)
         self.runs = [spec.run for spec in order.runs]
         self.end_request: EndRequest | None = None
@@ -80,13 +50,15 @@ class _Entry:
 
 
 class JobBook:
-    """Lines of JSON in ``path``. A line that is torn or damaged is passed over. May be used from any thread.
+    """Lines of JSON in ``path``. A line that is torn or damaged is passed over. May be used from any thread. Locks are
+    in ``private`` where the disk of ``path`` has none.
 
     What writes raises ``OSError`` if the disk refuses. A job that is not in the book is a ``ProblemError``; one that a
     program took out of the list stays in it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, private: Path | None = None) -> None:
+        self._lock_folders = [path.with_suffix(".locks"), *([private / "jobs.locks"] if private is not None else [])]
         self._file = LineFile(path)
         self._entries: dict[str, _Entry] = {}
         self._lock = threading.RLock()
@@ -143,17 +115,6 @@ class JobBook:
         """Returns how a person asked for the job's end since."""
         return self._entry(job).end_request
 
-    def sender(self, job: str) -> SendingProgram | None:
-        """Returns the program that sends the job, or did."""
-        return self._entry(job).sender
-
-    def written(self, job: str) -> tuple[int, float]:
-        """Returns the number of lines that any program wrote about the job, and the time of the last one, in seconds
-        since 1970 by that program's clock."""
-        with self._lock:
-            entry = self._entry(job)
-            return entry.lines, entry.written
-
     def runs(self, job: str) -> tuple[str, ...]:
         """The runs that were given to it, also later ones."""
         with self._lock:
@@ -181,8 +142,7 @@ class JobBook:
         """Notes a new job, of which nothing was sent yet; one that is known already stays as it is."""
         with self._lock:
             if order.job not in self._entries:
-                me = SendingProgram(os.getpid(), began(), socket.gethostname())
-                self._append(BookLine(job=order.job, order=order, title=title, sender=me))
+                self._append(BookLine(job=order.job, order=order, title=title))
 
     def note_news(self, news: JobNews) -> None:
         """Writes news of the job if they matter: a new sentence alone, or a new forecast of its start, is not
@@ -193,10 +153,15 @@ class JobBook:
             if not _goes_back(self._entry(news.job).news, news):
                 self._entry(news.job).news = news
 
-    def note_beat(self, job: str) -> None:
-        """Notes that the job is still being sent, for programs that cannot see this one."""
-        with self._lock:
-            self._append(BookLine(job=job))
+    def lock(self, job: str) -> LockFile | None:
+        """Takes the lock that a program has while it sends the job, or looks whether it was sent; None while
+        another one has it. Where no disk has locks there is nobody to wait for."""
+        for folder in self._lock_folders:
+            lock = LockFile(folder / f"{job}.lock")
+            with suppress(OSError, ProblemError):
+                make_private(folder)
+                return lock if lock.acquire() else None
+        return lock
 
     def note_runs(self, job: str, *runs: str) -> None:
         """The job got further runs."""
@@ -230,8 +195,6 @@ class JobBook:
         entry = self._entries.get(line.job)
         if entry is None:
             return
-        entry.lines += 1
-        entry.written = max(entry.written, line.time)
         if line.news is not None and line.news.job == line.job and not _goes_back(entry.news, line.news):
             entry.news = line.news
         entry.runs += [run for run in line.runs if run not in entry.runs]
@@ -258,4 +221,4 @@ def _goes_back(before: JobNews, now: JobNews) -> bool:
 
 def job_book(places: Places) -> JobBook:
     """The book of this computer's viewers."""
-    return JobBook(places.home / "jobs.jsonl")
+    return JobBook(places.home / "jobs.jsonl", places.private)

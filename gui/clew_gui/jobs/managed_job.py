@@ -21,16 +21,17 @@ from clew_gui.jobs.job import (
     begun,
     ending,
     heard_from_another,
-    of_end,
-    of_state,
     refused,
-    unreached,
+    site_unreachable,
+    status_at_end,
+    status_while_alive,
 )
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.watch import HEARTBEAT_S, JobWatch
 from clew_gui.schedulers.job import LOG
 from clew_gui.schedulers.state import ON_NODE, JobState, PartitionLimits
 from clew_gui.schedulers.words import describe, start_hint
+from clew_shared.base.file_lock import LockFile
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import check_node
 from clew_shared.spec import RunSpec
@@ -44,13 +45,12 @@ class Work(StrEnum):
     """The pieces of work for a job; each is done by one thread at a time."""
 
     SUBMIT = "submit"
-    BEAT = "beat"
     END = "end"
 
 
 class ManagedJob:
     """``report`` gets all that is new of the job, from the thread that learned it; it must not wait. ``clock`` measures
-    how long something lasts, ``today`` seconds since 1970. Used from any thread; only the work that it starts waits.
+    how long something lasts. Used from any thread; only the work that it starts waits.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class ManagedJob:
         book: JobBook,
         report: ReportNews,
         clock: Callable[[], float] = time.monotonic,
-        today: Callable[[], float] = time.time,
     ) -> None:
         self.id = job
         """The job's UUID."""
@@ -68,9 +67,10 @@ class ManagedJob:
         self.access = watch.access
         self.book = book
         self.clock = clock
-        self.today = today
         self.changed: Callable[[], None] = lambda: None
         """Called when the job came to another stage, or a trouble came or went."""
+        self.sending: LockFile | None = None
+        """The book's lock of this job, until its submission ends."""
         self._report = report
         self._news: JobNews | None = None
         self._publishing = threading.RLock()
@@ -132,7 +132,7 @@ class ManagedJob:
         """Publishes that nobody could be asked, unless the job's agent speaks for it; nothing is over."""
         if self.clock() - self._spoke < HEARTBEAT_S:
             return
-        self.publish(lambda news: unreached(news, found, self.access.title))
+        self.publish(lambda news: site_unreachable(news, found, self.access.title))
 
     def take_over(self) -> None:
         """Publishes what the book says, and watches the job if it was submitted."""
@@ -171,14 +171,14 @@ class ManagedJob:
 
     # --- What the scheduler says --------------------------------------------------------------------------------------
 
-    def at(self, state: JobState, limits: PartitionLimits | None) -> None:
-        """The job waits or runs."""
+    def on_state(self, state: JobState, limits: PartitionLimits | None) -> None:
+        """Called while the job waits or runs."""
         self._confirmed = state.phase in ON_NODE
         reason = describe(state, self.access.opened().scheduler, limits)
         request = self._latest_end_request()
 
         def change(news: JobNews) -> JobNews:
-            now = of_state(news, state, reason, time.time())
+            now = status_while_alive(news, state, reason, time.time())
             return now if request is None else replace(now, text=ending(request))
 
         self.publish(change)
@@ -190,7 +190,7 @@ class ManagedJob:
         reason = describe(state, connection.scheduler)
         hint = start_hint(state)
         remedies = (check_node(self.access.name),) if hint else ()
-        self.publish(lambda news: of_end(news, state, reason, request, log, hint, remedies))
+        self.publish(lambda news: status_at_end(news, state, reason, request, log, hint, remedies))
 
     def _latest_end_request(self) -> EndRequest | None:
         """Returns the latest request to end the job, also of another program: it explains why the job ended."""
@@ -276,6 +276,9 @@ class ManagedJob:
         finally:
             with self._woken:
                 self._busy.pop(name, None)
+            if name is Work.SUBMIT and self.sending is not None:  # the book has what became of it
+                self.sending.remove()
+                self.sending = None
 
     def _failed(self, name: Work, found: Problem) -> None:
         if self._closing or name != Work.SUBMIT:

@@ -67,12 +67,16 @@ class JobManager:
         """Note the job and begin to submit it. Raises ``ProblemError`` when the site is not known or the disk
         refuses."""
         title = self.title(order.site)
+        lock = self.book.lock(order.job)  # before others see the job
         try:
             self.book.note_order(order, title)
         except OSError as error:
+            if lock is not None:
+                lock.remove()
             text = f"The job cannot be recorded on this computer, so it is not sent: {error}."
             raise problem("book.write", text, "Make room on the disk.") from None
         job = self.job(order.job)
+        job.sending = job.sending or lock
         job.access.title = title
         job.access.allow_prompts()
         job.start(Work.SUBMIT, partial(procedure.submit, job))
@@ -107,7 +111,8 @@ class JobManager:
         return {job for watch, ids in asked.items() for job in watch.ask_now(ids, heard)}
 
     def ask_now(self, jobs: Collection[str], seconds: float) -> bool:
-        """Asks as ``ask`` does. Waits, so many seconds at most; whether there is word of each."""
+        """Asks as ``ask`` does, and waits at most ``seconds``. Returns whether every job was answered for, or could not
+        be."""
         heard: queue.SimpleQueue[str] = queue.SimpleQueue()
         waiting, until = self.ask(jobs, heard.put), time.monotonic() + seconds
         with suppress(queue.Empty):

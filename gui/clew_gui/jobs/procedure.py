@@ -15,14 +15,13 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from clew_gui.deploy import preflight
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
-from clew_gui.jobs.managed_job import ManagedJob, Work, pauses
+from clew_gui.jobs.managed_job import ManagedJob, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.state import Phase
 from clew_gui.schedulers.words import asked, describe
@@ -38,14 +37,8 @@ _BOOK_S = 1.0
 """Seconds between two looks into the book while another program may be submitting the job."""
 _TURN_S = 0.2
 """Seconds between two looks whether a job that is being submitted has made room."""
-BEAT_S = 15.0
-"""The seconds between two notes in the book by a program that submits a job."""
-QUIET_S = 60.0
-"""The seconds without a note after which a program that does not run here is assumed not to submit any more: four notes
-in a row are missing, longer than a network disk makes anybody wait."""
 _MAYBE_SUBMITTED = frozenset({"scheduler.silent", "job.ended"})
 """The problems after which nobody knows whether the scheduler has the job."""
-_UNSURE = "The program that was about to send the job is not seen any more; if it is silent for a minute, it has ended."
 _TRIES = 3
 """A scheduler that has lost a job three times would lose it again."""
 
@@ -53,7 +46,6 @@ _TRIES = 3
 def submit(job: ManagedJob) -> None:
     """Submits a job of the book, which is watched then. Raises ``ProblemError`` when it is refused or nobody wants it
     any more."""
-    job.start(Work.BEAT, partial(_beat, job))
     _await_turn(job)
     connection = None
     try:
@@ -292,52 +284,34 @@ def resume(job: ManagedJob) -> None:
 def found_again(job: ManagedJob) -> str:
     """Finds the id of a job in the book that may or may not have been submitted; empty if another program handles it,
     or this one closes. Raises ``ProblemError`` if it was not."""
-    book = job.book
-    while _await_silence(job):
-        if book.news(job.id).stage is not JobStage.SUBMITTING:
-            text = "The job was never sent: the program that was about to send it has ended."
-            raise problem("job.unsent", text, "Send it again.")
-        before = book.written(job.id)
-        say = partial(job.say, JobStage.SUBMITTING)
-        say("It is not known whether the job was sent; Clew is looking for it.")
-        connection = _found_home(job)
-        if connection is None:
-            return ""
-        spec = job_of(connection.site, job.id, "/", (), job.order.allocation)  # it is found by its name
-        if found := _find(job, spec, say):
-            return found
-        book.refresh()
-        if book.written(job.id) == before:  # else the program that submits it has come back meanwhile
-            raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
-    return ""
+    if not _await_lock(job):
+        return ""
+    if job.book.news(job.id).stage is not JobStage.SUBMITTING:
+        text = "The job was never sent: the program that was about to send it has ended."
+        raise problem("job.unsent", text, "Send it again.")
+    say = partial(job.say, JobStage.SUBMITTING)
+    say("It is not known whether the job was sent; Clew is looking for it.")
+    connection = _found_home(job)
+    if connection is None:
+        return ""
+    spec = job_of(connection.site, job.id, "/", (), job.order.allocation)  # it is found by its name
+    if found := _find(job, spec, say):
+        return found
+    raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
 
 
-def _await_silence(job: ManagedJob) -> bool:
-    """Wait until nobody submits the job any more; False when it was submitted or ended meanwhile, or this program
-    closes.
-
-    That its sender is not seen here proves nothing: it may run in a container, or on another computer with the same
-    home. So it must have been silent as well. What was written long ago counts at once, unless by another computer's
-    clock; otherwise the silence is awaited here.
-    """
-    book = job.book
-    book.refresh()
-    sender, heard, since = book.sender(job.id), book.written(job.id), job.clock()
-    if sender is None or sender.is_me:
-        return True
-    long_ago = sender.is_here and job.today() - heard[1] >= QUIET_S
+def _await_lock(job: ManagedJob) -> bool:
+    """Wait until no other program submits the job; False when it was submitted or ended meanwhile, or this program
+    closes."""
     while True:
-        news = book.news(job.id)
-        if not (news.over or news.id or sender.alive):
-            if long_ago or job.clock() - since >= QUIET_S:
-                return True
-            news = replace(news, text=_UNSURE)
+        job.sending = job.sending or job.book.lock(job.id)
+        job.book.refresh()
+        news = job.book.news(job.id)
+        if job.sending is not None and not (news.over or news.id):
+            return True
         job.publish(partial(_instead, now=news))
         if news.over or news.id or not job.pause(_BOOK_S):
             return False
-        book.refresh()
-        if sender.alive or book.written(job.id) != heard:
-            heard, since, long_ago = book.written(job.id), job.clock(), False
 
 
 def _instead(_before: JobNews, now: JobNews) -> JobNews:
@@ -356,19 +330,6 @@ def _found_home(job: ManagedJob) -> SiteConnection | None:
             job.unreached(error.problems[0])
         if not job.pause(pause()):
             return None
-
-
-def _beat(job: ManagedJob) -> None:
-    """Say so in the book as long as it is being submitted, also while a person is asked or much is brought there."""
-    due = job.clock() + BEAT_S
-    while job.pause(BEAT_S) and job.is_busy(Work.SUBMIT):
-        if job.clock() < due:  # woken for something else
-            continue
-        try:
-            job.book.note_beat(job.id)
-        except OSError as error:
-            _log.warning("It cannot be recorded that a job is being sent: %s", error)
-        due = job.clock() + BEAT_S
 
 
 # --- End --------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from clew_gui.jobs.job import JobNews, JobStage
-from clew_gui.jobs.job_files import fetch_journal, read_printed, read_spec_text
+from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs, read_printed
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.route_keeper import ROUTE_PAUSES_S, KeptRoute, put_key, read_address
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
@@ -23,7 +24,7 @@ from clew_gui.ssh.tunnel import Tunnel
 from clew_gui.targets.target import JournalFiles
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec, from_toml
-from clew_shared.wire.messages import AgentAddress, Fetched
+from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
 
 _log = logging.getLogger(__name__)
 
@@ -100,8 +101,8 @@ def _last_lines(text: str) -> str:
 
 
 class JobTarget:
-    """A ``Target``; made by ``JobManager.target``. Only ``fetch`` and ``spec`` wait for the network: with them it is
-    also the ``JournalFiles`` of its job. ``slept`` is called after the laptop has slept."""
+    """A ``Target``; made by ``JobManager.target``. Only ``fetch`` waits for the network: with it it is also the
+    ``JournalFiles`` of its job. ``slept`` is called after the laptop has slept."""
 
     def __init__(self, job: ManagedJob, slept: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._job = job
@@ -124,7 +125,6 @@ class JobTarget:
         self._stage_since = time.monotonic()
         self._specs: dict[str, RunSpec | None] = {}
         self._wanted: list[str] = []
-        self._attempts: dict[str, int] = {}
         job.changed = self.kick
         self._thread = threading.Thread(target=self._work, name="clew-target", daemon=True)
         self._thread.start()
@@ -202,23 +202,10 @@ class JobTarget:
         """Journals by files: if the job is over, or its agent cannot be reached."""
         return self if over or self._kept.problem is not None else None
 
-    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
-        """See ``JournalFiles.fetch``: at most 256 KiB of one journal."""
-        connection = self._job.access.connected()
-        over = self._job.news.over  # before the file is looked at: what is written meanwhile is not the end
-        fetched = fetch_journal(connection, run, attempt, offset, self._attempts.get(run, 0), over)
-        if fetched is not None:
-            self._attempts[run] = fetched.attempts
-        return fetched
-
-    def spec(self, run: str) -> RunSpec | None:
-        """See ``JournalFiles.spec``."""
-        connection = self._job.access.connected()
-        text = read_spec_text(connection, connection.layout().run(run))
-        try:
-            return from_toml(text, "") if text is not None else None
-        except ProblemError:
-            return None
+    def fetch(self, wanted: Sequence[Fetch]) -> list[Fetched | ProblemError | None]:
+        """See ``JournalFiles.fetch``."""
+        over = self._job.news.over  # before the files are looked at: what is written meanwhile is not the end
+        return SiteFiles(self._job.access.connected(), over).fetch(wanted)
 
     def let_in(self, name: str, public_key: str) -> None:
         """Put a further viewer's key on the list of the agent that was found. Waits; raises ``ProblemError``."""
@@ -368,11 +355,14 @@ class JobTarget:
 
     def _fetch_specs(self) -> None:
         while self._wanted:
-            run = self._wanted.pop()
+            run, spec = self._wanted.pop(), None
             try:
-                spec = self.spec(run)
+                connection = self._job.access.connected()
+                (there,) = look_at_runs(connection, [connection.layout().run(run)])
             except ProblemError:
                 continue
+            with suppress(ProblemError):
+                spec = from_toml(there.spec, "") if isinstance(there, RunThere) and there.spec is not None else None
             with self._changed:
                 self._specs[run] = spec
                 self._changed.notify_all()

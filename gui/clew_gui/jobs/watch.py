@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job_files import ended_at, read_printed, read_records
@@ -19,37 +19,15 @@ from clew_gui.schedulers.words import describe
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.problem import Problem, ProblemError
 
+if TYPE_CHECKING:
+    from clew_gui.jobs.managed_job import ManagedJob
+
 _log = logging.getLogger(__name__)
 
 SURE_S = 5.0
 """The seconds after which a scheduler that does not know a job is asked again: it may just have restarted."""
 _AGAIN_S = 5.0
 _JOIN_S = 3.0
-
-
-class WatchedJob(Protocol):
-    """What is watched of a job; called from the watch's thread."""
-
-    @property
-    def id(self) -> str:
-        """The job's UUID."""
-
-    @property
-    def partition(self) -> str:
-        """The partition that was asked for."""
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """The runs that were given to it."""
-
-    def at(self, state: JobState, limits: PartitionLimits | None) -> None:
-        """The job waits or runs."""
-
-    def ended(self, state: JobState) -> None:
-        """Called when the job is over, and how; GONE if nobody knows."""
-
-    def unreached(self, found: Problem) -> None:
-        """Called when nobody could be asked."""
 
 
 FIRST_S = 2.0
@@ -69,7 +47,7 @@ class Watched:
     """One job with what the scheduler said of it, and when to ask again. Pure: ``now`` is a reading of a clock, and
     ``dice`` gives numbers from 0 to 1."""
 
-    def __init__(self, job: WatchedJob, now: float, dice: Callable[[], float] = random.random) -> None:
+    def __init__(self, job: ManagedJob, now: float, dice: Callable[[], float] = random.random) -> None:
         self.job = job
         self.pause = FIRST_S
         self.next = now + FIRST_S
@@ -144,7 +122,7 @@ class JobWatch:
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="clew-watch", daemon=True)
 
-    def add(self, job: WatchedJob, job_id: str) -> None:
+    def add(self, job: ManagedJob, job_id: str) -> None:
         """Watch a job to which the scheduler gave this id."""
         with self._woken:
             if job_id in self._jobs or self._ended:
@@ -239,7 +217,7 @@ class JobWatch:
                 one.job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
             else:
                 one.gone_since, state = None, now if now.phase is Phase.UNKNOWN or one.state is None else one.state
-                one.job.at(state, self._limits_for(connection, one.job.partition, state))
+                one.job.on_state(state, self._limits_for(connection, one.job.partition, state))
             self._answered_for(one)
 
     def _answered_for(self, watched: Watched) -> None:

@@ -87,11 +87,7 @@ def check_name(name: str) -> list[Problem]:
 
 
 def check_title(name: str, site: Site, known: Mapping[str, Site | None]) -> list[Problem]:
-    """The problem with a title that another one of the ``known`` sites has: nobody could distinguish them. The site's
-    present title is no problem: its file may come from elsewhere.
-
-    What the site is called already is no problem: its file may come from elsewhere.
-    """
+    """Returns a problem if another one of the ``known`` sites has this title. A site may keep its present title."""
     wanted = title_of(name, site).casefold()
     if name in known and title_of(name, known[name]).casefold() == wanted:
         return []

@@ -23,13 +23,12 @@ from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site, job_of
-from clew_gui.sites.unwritten import unwritten
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, Stream, lost, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection, dial
 from clew_gui.ssh.prompts import AskOnce
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import read_consent
 
 
@@ -80,10 +79,6 @@ class SiteLayout(msgspec.Struct, frozen=True):
     def run(self, run: str) -> str:
         """A run's folder."""
         return f"{self.home}/runs/{run}"
-
-    def journal(self, run: str, attempt: int) -> str:
-        """The journal of one attempt."""
-        return f"{self.run(run)}/journal.{attempt:04d}"
 
 
 # --- Site line --------------------------------------------------------------------------------------------------------
@@ -285,7 +280,8 @@ class SiteConnection:
         """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""
         done = self.run(("sh", "-c", 'umask 077 && mkdir -p -- "$1"', "sh", path))
         if done.late or done.code:
-            raise ProblemError(unwritten(path, "it did not answer in time" if done.late else done.err, self.title))
+            said = "it did not answer in time" if done.late else done.err
+            raise ProblemError(explain_write_error(path, said, self.title))
 
     def remove_unbegun(self, job: str) -> None:
         """Leave nothing of a job that never began; of one that did, all stays. A site that cannot be reached is left as
@@ -373,6 +369,26 @@ def open_connection(
             return dial(hops, asker, files)
 
     return SiteConnection(name, site, ReconnectingConnection(connect), hops)
+
+
+def explain_write_error(folder: str, said: str, title: str = "") -> Problem:
+    """Explains the problem from what the system ``said``; ``title`` is the site's, if that is not clear."""
+    where = f"{folder} on {title}" if title else folder
+    if re.search("quota", said, re.IGNORECASE):
+        text = f"Your disk quota is used up: nothing more can be written to {where}."
+        return Problem(
+            "site.quota", text, "Delete something (quota -s shows how much), or name scratch in the site.", folder
+        )
+    if re.search("no space left", said, re.IGNORECASE):
+        text = f"The disk is full: not a byte can be written to {where}."
+        hint = "Make room there (du -sh ~/* shows what is big), or name scratch in the site."
+        return Problem("site.full", text, hint, folder)
+    if re.search("read-only", said, re.IGNORECASE):
+        text = f"{where} lies on a file system that is read-only here."
+        return Problem("site.folder", text, "Name a folder that can be written as scratch in the site.", folder)
+    last = next(reversed([line.strip() for line in said.splitlines() if line.strip()]), "the site does not say why")
+    text = f"{where} cannot be written: {last.rstrip('.')}."
+    return Problem("site.folder", text, "Name one of your folders as scratch in the site.", folder)
 
 
 def local_path(text: str) -> Path:

@@ -104,13 +104,15 @@ SITE_FIELDS = tuple(msgspec.structs.replace(spec, group=title) for title, specs 
 """The fields as data: the window makes a form of them, the commands their help."""
 FOLDED = frozenset(_GROUPS) - {"Connection", _JOBS}
 """The groups that are opened when something of them is set or wrong."""
-_SPECS = {spec.name: spec for spec in SITE_FIELDS}
+SPECS = {spec.name: spec for spec in SITE_FIELDS}
 _BETWEEN = {"jump": ", ", "modules": ", ", "fingerprints": "\n", "extra": "\n"}
 """The fields with several entries, and what is between two of them in the text."""
 
 
-_DOOR = re.compile(r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE)
-"""Names of the computers at which one logs in to a machine."""
+_LOGIN_HOST = re.compile(
+    r"(login|gate|gateway|ssh|front|frontend|head|node|www|access)-?[0-9a-z]?[0-9]*", re.IGNORECASE
+)
+"""Matches names of login nodes, such as login1 or gate."""
 
 
 def texts_of(site: Site) -> dict[str, str]:
@@ -119,12 +121,12 @@ def texts_of(site: Site) -> dict[str, str]:
     values: dict[str, Any] = msgspec.structs.asdict(site) | asked
     texts = {name: between.join(values[name]) for name, between in _BETWEEN.items()}
     texts |= {"port": str(site.port or ""), "ports": "-".join(map(str, site.ports))}
-    return {name: texts[name] if name in texts else format_value(values[name]) for name in _SPECS}
+    return {name: texts[name] if name in texts else format_value(values[name]) for name in SPECS}
 
 
 def site_of(texts: Mapping[str, str]) -> tuple[Site, tuple[Problem, ...]]:
     """The site that the fields describe, and everything that is wrong; a field that cannot be read is as if empty."""
-    read = {name: _read(spec, texts.get(name, "")) for name, spec in _SPECS.items()}
+    read = {name: _read(spec, texts.get(name, "")) for name, spec in SPECS.items()}
     problems = [found for _, found in read.values() if found is not None]
     asked: dict[str, Any] = {name.removeprefix(ASKED): value for name, (value, _) in read.items() if ASKED in name}
     own: dict[str, Any] = {name: value for name, (value, _) in read.items() if ASKED not in name}
@@ -152,13 +154,19 @@ def with_fields(site: Site, words: Sequence[str]) -> Site:
 
     Raises ``ProblemError`` with every word that is none, else with everything that is wrong with the site then.
     """
-    given = _read_words(words)
-    made, problems = site_of(texts_of(site) | given)
-    # Here such a field is named without ``allocation.``; the window shows its label only.
-    raise_all([msgspec.structs.replace(one, text=one.text.replace(f"({ASKED}", "(")) for one in problems])
+    made, problems = with_texts(site, _read_words(words))
+    raise_all(problems)
+    return made
+
+
+def with_texts(site: Site, given: Mapping[str, str]) -> tuple[Site, list[Problem]]:
+    """``site`` with the texts ``given`` in these fields, all other fields to the letter, and what is wrong with it."""
+    made, problems = site_of({**texts_of(site), **given})
     names = {"allocation" if name.startswith(ASKED) else name for name in given}
     names |= {"user", "port"} if "host" in given else set()  # which may be a part of it
-    return msgspec.structs.replace(site, **{name: getattr(made, name) for name in names})
+    # On a command line such a field is named without ``allocation.``; the window shows its label only.
+    found = [msgspec.structs.replace(one, text=one.text.replace(f"({ASKED}", "(")) for one in problems]
+    return msgspec.structs.replace(site, **{name: getattr(made, name) for name in names}), found
 
 
 def _read_words(words: Sequence[str]) -> dict[str, str]:
@@ -166,12 +174,12 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
     problems: list[Problem] = []
     for word in words:
         key, equals, value = word.partition("=")
-        name = key.strip() if key.strip() in _SPECS else ASKED + key.strip()
+        name = key.strip() if key.strip() in SPECS else ASKED + key.strip()
         if not equals:
             hint = "Write it like modules=python,cuda/11.8; a field without a value, as in user=, is cleared."
             problems.append(Problem("site.fields", f"{word[:60]!r} sets no field.", hint, word[:60]))
-        elif name not in _SPECS:
-            problems.append(unknown_field(key.strip(), [one.removeprefix(ASKED) for one in _SPECS]))
+        elif name not in SPECS:
+            problems.append(unknown_field(key.strip(), [one.removeprefix(ASKED) for one in SPECS]))
         elif name == "scheduler" and not value.strip():
             hint = f"Give one of {', '.join(NAMES)}; {NO_SCHEDULER} means that runs train on the host itself."
             problems.append(Problem("site.fields", "The scheduler cannot be cleared.", hint, name))
@@ -184,24 +192,23 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
 
 
 def _numbers(name: str, text: str) -> tuple[int | tuple[int, ...], Problem | None]:
+    """The port, 0 for none, or the ports."""
     parts = [part.strip() for part in text.replace("–", "-").split("-")] if text else []
-    empty: int | tuple[int, ...] = 0 if name == "port" else ()
-    if not all(part.isascii() and part.isdecimal() and len(part) < 7 for part in parts):
-        hint = "Write one number, such as 2222." if name == "port" else "Write the first and the last: 40000-40999."
-        what = "port" if name == "port" else "range"
-        return empty, Problem(f"site.{name}", f"{text[:40]!r} is not a {what}.", hint, name)
-    numbers = tuple(int(part) for part in parts)
+    right = all(part.isascii() and part.isdecimal() and len(part) < 7 for part in parts)
+    numbers = tuple(map(int, parts)) if right else ()
     if name == "ports":
-        return numbers, None
-    if len(numbers) > 1 or numbers == (0,):
-        return empty, Problem("site.port", f"{text[:40]!r} is not a port.", "Write one number, such as 2222.", name)
+        hint = "Write the first and the last: 40000-40999."
+        return numbers, None if right else Problem("site.ports", f"{text[:40]!r} is not a range.", hint, name)
+    if not right or len(numbers) > 1 or numbers == (0,):
+        words = f"A port is a number from 1 to 65535, got {text[:20]!r}."
+        return 0, Problem("site.port", words, "Write one number, such as 2222.", name)
     return (numbers[0] if numbers else 0), None
 
 
 def machine_of(host: str) -> str:
     """The part of a host's name that says which machine it is: "juwels" of login03.juwels.fz-juelich.de."""
     parts = host.split(".")
-    known = [part for part in parts[:-1] if not _DOOR.fullmatch(part)]
+    known = [part for part in parts[:-1] if not _LOGIN_HOST.fullmatch(part)]
     return host if host.replace(".", "").isdigit() else next(iter(known), parts[0])
 
 

@@ -39,15 +39,11 @@ def to_table(site: Site) -> dict[str, Any]:
 
 def read_site(path: Path) -> Site:
     """The site in the file ``path``. Raises ``ProblemError`` when it cannot be read or anything in it is wrong."""
-    return from_toml(read_text(path), str(path))
-
-
-def read_text(path: Path) -> str:
-    """Returns the text of the file, right or wrong. Raises ``ProblemError`` if it cannot be read."""
     try:
-        return read_file(path, MAX_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
+        text = read_file(path, MAX_BYTES).decode("utf-8-sig")
     except ValueError as error:  # text that is no UTF-8
         raise problem("site.read", f"Cannot read {path}: {error}.", "Check the path.", str(path)) from None
+    return from_toml(text, str(path))
 
 
 def from_toml(text: str, origin: str = "the site file") -> Site:
@@ -57,21 +53,6 @@ def from_toml(text: str, origin: str = "the site file") -> Site:
     except ValueError as error:  # TOMLDecodeError, a number of 5000 digits, endless brackets
         raise problem("site.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     return from_table(table)
-
-
-def line_of(text: str, field: str) -> int | None:
-    """The line of TOML text, counted from 1, that sets ``field`` (``host``, ``allocation.time``); None if none does."""
-    table, _, name = field.rpartition(".")
-    inside = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        head = re.match(r"\s*\[\s*([A-Za-z0-9_.-]+)\s*\]", line)
-        key = re.match(r"""\s*["']?([A-Za-z0-9_.-]+)["']?\s*=""", line)
-        inside = head[1] if head is not None else inside
-        if head is not None and inside == field:
-            return number
-        if key is not None and (inside, key[1]) in ((table, name), ("", field)):
-            return number
-    return None
 
 
 def from_table(table: Mapping[str, object]) -> Site:

@@ -15,7 +15,7 @@ import platformdirs
 from clew_gui.sites.check import check_name, check_site
 from clew_gui.sites.presets import THIS_COMPUTER
 from clew_gui.sites.site import LOCAL, Site
-from clew_gui.sites.site_file import from_toml, read_site, to_toml
+from clew_gui.sites.site_file import read_site, to_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
@@ -98,21 +98,10 @@ class SiteStore:
         """Keep the site. Raises ``ProblemError`` for anything wrong with it, and when the name is taken."""
         raise_all([*check_name(name), *check_site(site)])
         raise_all([] if replace else self.check_free(name))
-        return self._write(name, to_toml(site))
-
-    def save_text(self, name: str, text: str) -> Site:
-        """Keep the site in ``text``, comments and all, in the place of the one that there is. Raises ``ProblemError``
-        for anything wrong with it."""
-        site = from_toml(text, name)
-        raise_all(check_name(name))
-        self._write(name, text)
-        return site
-
-    def _write(self, name: str, text: str) -> Path:
         path = self._own(name)
         try:
             make_private(self.folder)
-            write_private(path, text.encode())
+            write_private(path, to_toml(site).encode())
         except OSError as error:
             text = f"The site cannot be kept in {path}: {error.strerror}."
             raise problem("site.write", text, "Make room on that disk.", str(path)) from None

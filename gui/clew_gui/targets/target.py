@@ -12,25 +12,22 @@ from typing import Protocol
 from clew_gui.base.kept_spec import kept_spec
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive, last_lines, start_agent
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import allow
-from clew_shared.wire.messages import AgentAddress, Fetched
+from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
 
 _ENDING = 10
 """So many agents that are started end at once while the one before them takes its time to end: five seconds."""
 
 
 class JournalFiles(Protocol):
-    """A run's files where no agent serves any more, or none can be reached. Each call is one bounded read that may wait
-    for the network. Both raise ``ProblemError`` when the machine cannot be reached."""
+    """Runs' files where no agent serves any more, or none can be reached."""
 
-    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
-        """Bytes of a journal from ``offset`` on, as an agent would give them; ``sealed`` if the file will not grow any
-        more. None if there is no such journal."""
-
-    def spec(self, run: str) -> RunSpec | None:
-        """The run's spec; None when there is none."""
+    def fetch(self, wanted: Sequence[Fetch]) -> list[Fetched | ProblemError | None]:
+        """Bytes of journals, as an agent would give them; ``sealed`` where the file will not grow any more. None for a
+        journal that is not there, and the reason for one that cannot be read. Waits for the network; raises
+        ``ProblemError`` when the machine cannot be reached."""
 
 
 class Target(Protocol):

@@ -101,6 +101,12 @@ class LockFile:
             return self._path.read_bytes()[:_LONGEST_HOLDER].decode("utf-8", "replace")
         return ""
 
+    def remove(self) -> None:
+        """Let go, and remove the file: only where those who take it afterwards find that nothing is to be done."""
+        self.release()
+        with suppress(OSError):
+            self._path.unlink()
+
     def release(self) -> None:
         """Let go; the file stays, because removing it would let two others each lock a file of that name."""
         if self._handle >= 0:

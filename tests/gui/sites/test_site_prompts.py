@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from clew_gui.doctor.context import Questions
+from clew_gui.doctor.examination import Questions
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_gui.views.sites.prompts import (
     ChangedKeyDialog,

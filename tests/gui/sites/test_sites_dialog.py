@@ -61,7 +61,7 @@ def test_every_field_of_a_site_comes_back_from_the_form(site: Site) -> None:
     ("name", "text", "words"),
     [
         ("host", "not a host", "a host looks like"),
-        ("port", "x", "is not a port"),
+        ("port", "x", "A port is a number"),
         ("port", "70000", "from 1 to 65535"),
         ("ports", "40000", "is not a range"),
         ("ports", "many", "is not a range"),

@@ -28,12 +28,12 @@ from clew_gui.commands.run.site_run import open_session, run_there
 from clew_gui.commands.verify_export import verify
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook, job_book
+from clew_gui.jobs.job_files import SCRIPT
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.links.other_version import other_version
 from clew_gui.session.run_record import run_record
-from clew_gui.sites.many_files import PIECES, SIZES
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, lost, timed_out
@@ -262,6 +262,19 @@ def test_a_run_that_was_stopped_goes_on_on_its_site_as_one_curve(
         resume(laptop.context, ["1"])
 
 
+def test_a_run_that_another_computer_sent_continues_there(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
+    line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
+    folder = begin_run(Path(line.layout().run(RUN)))
+    write_journal(folder.path, 1, "job-1", RunState.STOPPED)
+    assert fetch_runs(laptop.context, line, "", as_json=False) == 0
+    with pytest.raises(ProblemError, match="Run 1 was made on here without this computer") as caught:
+        resume(laptop.context, ["1"])
+    assert "Continue it there" in str(caught.value)
+
+
 def test_what_cannot_go_on_is_said_and_nothing_is_sent(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew_gui.commands.run.site_run.open_terminal", lambda _context: laptop.terminal())
     spec = stand_in_spec(**SLOW)
@@ -347,7 +360,7 @@ def dies_at(asked: LocalConnection, monkeypatch: pytest.MonkeyPatch, *numbers: i
     run, count = asked.run, itertools.count(1)
 
     def once(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
-        if PIECES in command and next(count) in numbers:
+        if SCRIPT in command and next(count) in numbers:
             raise timed_out("here", "a command", timeout) if late else lost("here")
         return run(command, stdin=stdin, timeout=timeout)
 
@@ -374,7 +387,7 @@ def test_fetch_of_many_runs_asks_a_few_questions(laptop: Laptop, tmp_path: Path)
 def test_fetch_brings_files_of_several_answers_whole(
     laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew_gui.sites.many_files._MOST_BYTES", 300)
+    monkeypatch.setattr("clew_gui.jobs.job_files._MOST_BYTES", 300)
     line, _ = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
     there = runs_there(line, 4)
     assert fetch_runs(laptop.context, line, "", as_json=False) == 0, laptop.err.getvalue()
@@ -386,7 +399,7 @@ def test_a_link_that_dies_or_is_slow_once_costs_fetch_nothing(
 ) -> None:
     line, asked = local_line(tmp_path / "site", Site(host="here", scratch=str(tmp_path / "site")))
     there = runs_there(line, 6)
-    monkeypatch.setattr("clew_gui.sites.many_files._LEAST_BYTES", 10)
+    monkeypatch.setattr("clew_gui.jobs.job_files._LEAST_BYTES", 10)
     dies_at(asked, monkeypatch, 2)
     assert fetch_runs(laptop.context, line, there[0].name, as_json=False) == 0
     dies_at(asked, monkeypatch, 1, 3, late=True)
@@ -402,7 +415,7 @@ def test_a_site_that_lists_files_slowly_is_asked_for_fewer_at_a_time(
     there, run = runs_there(line, 6), asked.run
 
     def slowly(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
-        if SIZES in command and len(stdin.splitlines()) > most:
+        if SCRIPT in command and len(stdin.splitlines()) / 3 > most:
             raise timed_out("here", "a command", timeout)
         return run(command, stdin=stdin, timeout=timeout)
 
@@ -441,7 +454,7 @@ def test_a_listing_that_was_cut_off_sets_nothing_aside(
 
     def cut(command: Command, *, stdin: bytes = b"", timeout: float = 30.0) -> Finished:
         done = run(command, stdin=stdin, timeout=timeout)
-        return msgspec.structs.replace(done, stdout=done.stdout[:-40]) if SIZES in command else done
+        return msgspec.structs.replace(done, stdout=done.stdout[:-40]) if SCRIPT in command else done
 
     monkeypatch.setattr(asked, "run", cut)
     with pytest.raises(ProblemError, match="did not list its files to the end"):

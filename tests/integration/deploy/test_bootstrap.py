@@ -19,7 +19,7 @@ from clew_gui.deploy import install, packages
 from clew_gui.deploy.install import Installed, ensure_agent, launcher_text, put_launcher, try_packages
 from clew_gui.deploy.preflight import check_runs
 from clew_gui.deploy.probe import probe
-from clew_gui.deploy.requirements import SMALL
+from clew_gui.deploy.remote_python import SMALL
 from clew_gui.jobs.procedure import agent_environment
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.deploy import there
+from clew_gui.deploy import remote_python
 from clew_gui.deploy.probe import probe
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
@@ -97,7 +97,7 @@ def test_a_slow_home_is_waited_for_and_that_is_said(tmp_path: Path, monkeypatch:
     """Modules, start files and Python's own files, each a twentieth of a second away."""
     usual = SiteConnection.work
     monkeypatch.setattr(SiteConnection, "work", lambda *command, **more: usual(*command, **more, still=STILL_S))
-    monkeypatch.setattr(there, "_SAID_S", 0.5)
+    monkeypatch.setattr(remote_python, "_SAID_S", 0.5)
     told: list[str] = []
     slow, _ = local_line(tmp_path / "home", Site(host="here", title="Here", prologue=BUSY))
     assert probe(slow, report=told.append).executable

@@ -10,7 +10,7 @@ import make_site
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.deploy.requirements import FRAMEWORK
+from clew_gui.deploy.remote_python import FRAMEWORK
 from clew_shared.base.explanations import PAGES, entries, explanations, matching
 from clew_shared.base.problem import Problem, ProblemError
 

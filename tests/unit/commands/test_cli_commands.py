@@ -22,7 +22,7 @@ from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, of_end
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, status_at_end
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answers_path
 from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
@@ -513,7 +513,7 @@ def test_who_cancelled_the_job_is_said(asked: EndRequest | None, text: str, caps
     assert shown(capsys) == ("STOPPED", JOB_ENDED), "what the node knows"
     use = JobUse(waited=754.0, memory=3.1e9, energy=11_000.0)
     state = JobState(id="7", phase=Phase.CANCELLED, by="root", use=use)
-    news = of_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
+    news = status_at_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
     copy.book.note_news(news)
     assert shown(capsys) == ("STOPPED", text if asked else f"{text} (clew why job.cancelled)")
     counted = "The scheduler's accounts of its job: waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh."

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.doctor.finding import Finding, Verdict
+from clew_gui.doctor.examination import Finding, Verdict
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
@@ -271,7 +268,6 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_changed(
     assert mine.read_bytes() == before
 
 
-@pytest.mark.unix("the editor is a shell script")
 def test_a_site_for_all_users_is_copied_before_it_is_changed(
     said: Said, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,124 +281,10 @@ def test_a_site_for_all_users_is_copied_before_it_is_changed(
     assert f"The site course is kept in {own}.\n" in said("set", "course", "user=you")
 
 
-# --- edit -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def typist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Chooses what the editor does with its file ``$1``. An editor's command may have arguments."""
-    monkeypatch.chdir(tmp_path)
-
-    def choose(script: str) -> None:
-        path = tmp_path / "the editor"
-        path.write_text(f'#!/bin/sh\n[ "$1" = --wait ] && shift\n{script}\n')
-        path.chmod(0o755)
-        monkeypatch.setenv("VISUAL", f"'{path}' --wait")
-
-    return choose
-
-
-@pytest.mark.unix("the editor is a shell script")
-def test_a_file_is_changed_in_the_persons_editor(said: Said, mine: Path, typist: Callable[[str], None]) -> None:
-    typist("""grep -q '^#:   modules  *Env' "$1" && sed -i '1i # mine\\nuser = "me"' "$1" """)
-    assert f"The site mine is kept in {mine}.\n" in said("edit", "mine")
-    assert mine.read_text().startswith('# mine\nuser = "me"\nformat = 1\nhost = "login"\n'), "comments stay"
-    assert "#:" not in mine.read_text()
-    typist("true")
-    assert said("edit", "mine") == "Nothing was changed.\n"
-    assert list((mine.parents[1] / "edited").iterdir()) == []
-    typist(f"rm -- '{mine}'")  # as another program may do meanwhile
-    assert "There is no site" in said("edit", "mine", "--json")
-
-
-@pytest.mark.unix("the editor is a shell script")
-def test_what_is_wrong_is_told_by_line_and_what_was_typed_is_kept(
-    said: Said, mine: Path, typist: Callable[[str], None]
-) -> None:
-    before, copy = mine.read_bytes(), mine.parents[1] / "edited/mine.toml"
-    typist("""printf '%s\\n' 'host = "login"' 'modlues = ["a"]' '[allocation]' 'time = "soon"' >"$1" """)
-    text = said("edit", "mine", code=2)
-    assert "Line 2: A site has no field 'modlues'. Did you mean modules?" in text
-    assert "Line 4: The time limit 'soon' cannot be read." in text
-    assert f"What you typed is kept in {copy}." in text
-    assert mine.read_bytes() == before
-    typist("""sed -i -e 's/modlues/modules/' -e 's/soon/1h/' -e '1i prologue = "x"' "$1" """)
-    assert "    x\n" in said("edit", "mine"), "its words of its own are shown"
-    assert read_site(mine).modules == ("a",)
-    assert not copy.exists()
-    typist('echo "host = [" >"$1"')
-    assert "is not valid TOML" in said("edit", "mine", code=2)
-
-
-def at_a_terminal(answer: str, *words: str) -> tuple[int, str]:
-    """``clew site`` in a terminal where somebody answers one question; its status and all that it showed."""
-    import pty  # not on Windows
-
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "clew_gui", "site", *words]
-    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower) as process:
-        os.close(follower)
-        shown, answered = "", False
-        while data := read_terminal(leader):
-            shown += data
-            if "[Y/n]" in shown and not answered:
-                answered = True
-                os.write(leader, answer.encode())
-    os.close(leader)
-    return process.returncode, shown
-
-
-def read_terminal(leader: int) -> str:
-    """What comes next; empty when the program has ended, for which Linux has an error."""
-    try:
-        return os.read(leader, 4096).decode()
-    except OSError:
-        return ""
-
-
-@pytest.mark.unix("a pseudo-terminal")
-def test_in_a_terminal_the_editor_opens_again_until_it_is_right_or_one_gives_up(
-    mine: Path, typist: Callable[[str], None]
-) -> None:
-    typist("""echo x >>count
-case $(wc -l <count) in 1) sed -i 's/^time = .*/tiem = "2h"/' "$1" ;; 3) sed -i 's/tiem/time/' "$1" ;; esac""")
-    before = mine.read_bytes()
-    status, shown = at_a_terminal("n\n", "edit", "mine")
-    assert (status, mine.read_bytes()) == (2, before)
-    assert "Did you mean time?" in shown
-    assert "What you typed is kept in" in shown
-    status, shown = at_a_terminal("\n", "edit", "mine")
-    assert status == 0, shown
-    assert "This is what you typed last time" in shown
-    assert read_site(mine).allocation.time == "2h"
-
-
-@pytest.mark.unix("the editor is a shell script")
-def test_an_editor_that_fails_changes_nothing(
-    said: Said, mine: Path, typist: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = mine.read_bytes()
-    typist("exit 3")
-    assert "ended with status 3" in said("edit", "mine", code=2)
-    typist('echo "user = \'me\'" >>"$1"; exit 3')
-    assert "What you typed is kept in" in said("edit", "mine", code=2)
-    assert mine.read_bytes() == before
-    monkeypatch.setenv("VISUAL", "/no/such/editor")
-    assert "cannot be started" in said("edit", "mine", code=2)
-    monkeypatch.setenv("VISUAL", "'")
-    assert "VISUAL cannot be read" in said("edit", "mine", code=2)
-    for name in ("VISUAL", "EDITOR"):
-        monkeypatch.delenv(name, raising=False)
-    assert "No editor can be opened" in said("edit", "mine", code=2)
-
-
-@pytest.mark.unix("the editor is a shell script")
-def test_a_broken_file_can_be_edited_though_not_set(said: Said, mine: Path, typist: Callable[[str], None]) -> None:
+def test_fields_of_a_broken_file_cannot_be_set_and_its_place_is_named(said: Said, mine: Path) -> None:
     mine.write_text("host = 3\n")
-    assert "clew site edit mine" in said("set", "mine", "user=me", code=2)
-    typist("""echo 'host = "login"' >"$1" """)
-    said("edit", "mine")
-    assert read_site(mine).host == "login"
+    assert f"Change {mine}" in said("set", "mine", "user=me", code=2)
+    assert mine.read_text() == "host = 3\n"
 
 
 # --- doctor and modules -----------------------------------------------------------------------------------------------

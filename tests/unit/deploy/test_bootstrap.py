@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 
 from clew_gui.deploy.bundle import digests, name_of, own_files, packed, source_of
 from clew_gui.deploy.packages import from_here, platforms, suits
-from clew_gui.deploy.probe import Probe, probe, unfit
-from clew_gui.deploy.requirements import FRAMEWORK, SMALL, Need
-from clew_gui.deploy.there import pythons, remote_word
+from clew_gui.deploy.probe import Probe, probe, python_problems
+from clew_gui.deploy.remote_python import FRAMEWORK, SMALL, Need, pythons, remote_word
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, SiteLayout
@@ -241,7 +240,7 @@ def test_a_venv_comes_before_a_python_and_that_before_the_modules() -> None:
 
 
 def test_a_good_site_is_not_refused() -> None:
-    assert unfit(line(), SITE) == []
+    assert python_problems(line(), SITE) == []
 
 
 @pytest.mark.parametrize(
@@ -260,7 +259,7 @@ def test_a_good_site_is_not_refused() -> None:
     ],
 )
 def test_each_lack_has_its_own_sentence(found: Probe, code: str, words: str) -> None:
-    (problem,) = unfit(line(), found)
+    (problem,) = python_problems(line(), found)
     assert problem.code == code
     assert words in problem.text
     assert "The university's" in problem.text
@@ -268,14 +267,16 @@ def test_each_lack_has_its_own_sentence(found: Probe, code: str, words: str) -> 
 
 
 def test_without_tensorflow_it_says_what_to_do_and_how_large_it_is() -> None:
-    (problem,) = unfit(line(), other(have={}, missing=("tensorflow",)))
+    (problem,) = python_problems(line(), other(have={}, missing=("tensorflow",)))
     assert "clew site modules 'uni cluster'" in problem.command_text()
     assert "1.5 GB" in problem.hint
     assert "venv" in problem.hint
 
 
 def test_a_modules_own_python_that_was_passed_over_is_named() -> None:
-    (problem,) = unfit(line(), other(have={}, missing=("tensorflow",), too_old="/mnt/sw/python-3.6.8/bin/python3"))
+    (problem,) = python_problems(
+        line(), other(have={}, missing=("tensorflow",), too_old="/mnt/sw/python-3.6.8/bin/python3")
+    )
     assert problem.text.endswith(
         "/mnt/sw/python-3.6.8/bin/python3, which is found there first, was passed over: it is older than Python 3.11."
     )

@@ -19,16 +19,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.doctor import context, login, node_there
-from clew_gui.doctor.checks import CHECKS, HERE
-from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions
-from clew_gui.doctor.examine import examine
-from clew_gui.doctor.finding import CheckResult, Finding, Verdict, fine, note, wrong
+from clew_gui.doctor import examination, login, node_there
+from clew_gui.doctor.checks import CHECKS, HERE, examine
+from clew_gui.doctor.examination import (
+    TOTAL_S,
+    Check,
+    CheckResult,
+    Diagnosis,
+    Finding,
+    Questions,
+    Verdict,
+    fine,
+    follow,
+    note,
+    wrong,
+)
 from clew_gui.doctor.home import compared, home, parse_quota, quota, shell
-from clew_gui.doctor.modules import Available, matching, near, parse_avail
 from clew_gui.doctor.node_there import temporary
-from clew_gui.doctor.runner import Check, follow
-from clew_gui.doctor.software import consent
+from clew_gui.doctor.software import Available, consent, matching, near, parse_avail
 from clew_gui.schedulers.pbs import first_node, most_gpus, parse_queues
 from clew_gui.schedulers.slurm import first_node as first_node_of_slurm
 from clew_gui.schedulers.slurm import parse_sinfo
@@ -120,7 +128,7 @@ def test_an_approval_that_is_given_elsewhere_costs_no_time(
     diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch, said: bool, left: float
 ) -> None:
     now = [time.monotonic()]
-    for module in (login, context):
+    for module in (login, examination):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     diagnosis.hops, diagnosis.questions.said = (Hop(host="login"),), said
     diagnosis.more_time(now[0] - diagnosis._started)

@@ -26,9 +26,7 @@ import pytest
 from clew_gui.deploy.probe import Probe
 from clew_gui.doctor import node_job
 from clew_gui.doctor.checks import CHECKS
-from clew_gui.doctor.context import TOTAL_S, Diagnosis, Questions, listed
-from clew_gui.doctor.finding import Finding, Verdict
-from clew_gui.doctor.runner import follow
+from clew_gui.doctor.examination import TOTAL_S, Diagnosis, Finding, Questions, Verdict, follow, listed
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import Site

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from clew_gui.doctor.modules import Loaded, available, load
+from clew_gui.doctor.software import Loaded, available, load
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection

@@ -15,10 +15,8 @@ import pytest
 
 from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.doctor import node_there, this_computer
-from clew_gui.doctor.checks import HERE
-from clew_gui.doctor.examine import examine
-from clew_gui.doctor.finding import Finding, Verdict
-from clew_gui.doctor.runner import follow
+from clew_gui.doctor.checks import HERE, examine
+from clew_gui.doctor.examination import Finding, Verdict, follow
 from clew_gui.doctor.this_computer import ThisComputer
 from clew_gui.sites.site import LOCAL, Site
 from clew_gui.ssh.prompts import NobodyToAsk

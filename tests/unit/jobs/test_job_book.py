@@ -9,13 +9,12 @@ import uuid
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
+from clew_gui.jobs.job_book import BookLine, JobBook
 from clew_gui.schedulers.state import Phase
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec
@@ -188,14 +187,3 @@ def test_rubbish_in_the_book_is_passed_over(tmp_path_factory: pytest.TempPathFac
     good = msgspec.json.encode(BookLine(job=order.job, order=order))
     path.write_bytes(rubbish + b"\n" + good + b"\n")
     assert JobBook(path).jobs() == (order.job,)
-
-
-def test_a_sender_is_told_from_another_process_with_its_number() -> None:
-    parent = psutil.Process(os.getppid())
-    assert SendingProgram(parent.pid, parent.create_time()).alive
-    assert not SendingProgram(parent.pid, parent.create_time() - 3600).alive
-    assert not SendingProgram(2**22 + 1, 0.0).alive
-    assert not SendingProgram(parent.pid, parent.create_time()).is_me
-    assert not SendingProgram(parent.pid, parent.create_time(), "another-computer").alive
-    assert not SendingProgram(os.getpid(), 0.0).is_me
-    assert SendingProgram(os.getpid(), psutil.Process().create_time()).is_me

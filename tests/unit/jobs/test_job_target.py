@@ -20,7 +20,7 @@ from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.wire.messages import AgentAddress
+from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
 from tests.unit.fake_site import CLEW, FakeStream, Login, a_line, an_access
 from tests.unit.jobs.test_manager import LIMIT_S, reach, until
 
@@ -196,10 +196,10 @@ def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     assert "Cannot reach the agent on node1" in scene.target.absent()
     files = scene.target.files(over=False)
     assert files is not None
-    first = files.fetch(run, 1, 0)
-    assert first is not None
+    first = files.fetch([Fetch(run=run, attempt=1, offset=0)])[0]
+    assert isinstance(first, Fetched)
     assert (first.data, first.size, first.attempts, first.sealed) == (journal[: 256 * 1024], len(journal), 1, False)
-    assert files.fetch(run, 2, 0) is None
+    assert files.fetch([Fetch(run=run, attempt=2, offset=0)]) == [None]
     assert scene.target.route == "its journal as a file"
 
 
@@ -214,14 +214,11 @@ def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> No
     assert scene.target.absent() == "The job has ended."
     files = scene.target.files(over=True)
     assert files is not None
-    second = files.fetch(run, 2, 2)
-    assert second is not None
+    second, first = files.fetch([Fetch(run=run, attempt=2, offset=2), Fetch(run=run, attempt=1, offset=3)])
+    assert isinstance(second, Fetched)
     assert (second.data, second.sealed, second.attempts) == (b"cond", True, 2)
-    first = files.fetch(run, 1, 3)
-    assert first is not None
+    assert isinstance(first, Fetched)
     assert (first.data, first.size, first.sealed, first.attempts) == (b"", 3, True, 2)
-    assert files.spec(run) == scene.spec
-    assert files.spec(str(uuid.uuid4())) is None
 
 
 def test_specs_come_from_the_order_or_from_there(scene: Scene) -> None:

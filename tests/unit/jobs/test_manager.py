@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import uuid
@@ -11,13 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
-from clew_gui.jobs.job_book import BookLine, JobBook, SendingProgram
+from clew_gui.jobs.job_book import BookLine, JobBook
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Phase
@@ -706,19 +704,16 @@ def test_who_cancelled_is_told_also_if_that_was_another_program(office: Office, 
 # --- After the program was started anew -------------------------------------------------------------------------------
 
 
-def noted(office: Office, stage: JobStage, sender: SendingProgram, **news: object) -> JobOrder:
+def noted(office: Office, stage: JobStage, **news: object) -> JobOrder:
     """A job that another program wrote into the book."""
     order = an_order()
     lines = [
-        BookLine(job=order.job, order=order, title="Lab", sender=sender),
+        BookLine(job=order.job, order=order, title="Lab"),
         BookLine(job=order.job, news=JobNews(job=order.job, stage=stage, **news)),  # type: ignore[arg-type]
     ]
     with office.path.open("ab") as file:
         file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
     return order
-
-
-DEAD = SendingProgram(2**22 + 1, 0.0)
 
 
 def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
@@ -735,7 +730,7 @@ def test_a_job_of_the_book_is_watched_again(office: Office) -> None:
 
 
 def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Office) -> None:
-    order = noted(office, JobStage.SUBMITTING, DEAD)
+    order = noted(office, JobStage.SUBMITTING)
     with closing(office.manager()) as manager:
         office.login.jobs["7"] = msgspec.structs.replace(_job(order), state="RUNNING", nodes="node2")
         manager.follow(order.job)
@@ -744,7 +739,7 @@ def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Off
 
 
 def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
-    order = noted(office, JobStage.SUBMITTING, DEAD)
+    order = noted(office, JobStage.SUBMITTING)
     with closing(office.manager()) as manager:
         manager.follow(order.job)
         news = reach(manager, order.job, JobStage.ENDED)
@@ -753,7 +748,7 @@ def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(o
 
 
 def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None:
-    order = noted(office, JobStage.PREPARING, DEAD)
+    order = noted(office, JobStage.PREPARING)
     with closing(office.manager()) as manager:
         manager.follow(order.job)
         news = reach(manager, order.job, JobStage.ENDED)
@@ -762,8 +757,9 @@ def test_what_was_never_sent_needs_no_connection_to_know(office: Office) -> None
 
 
 def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
-    parent = psutil.Process(os.getppid())
-    order = noted(office, JobStage.PREPARING, SendingProgram(parent.pid, parent.create_time()))
+    order = noted(office, JobStage.PREPARING)
+    lock = JobBook(office.path).lock(order.job)
+    assert lock is not None
     with closing(office.manager()) as manager:
         manager.follow(order.job)
         until(manager, lambda: bool(office.told))
@@ -773,6 +769,7 @@ def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
         assert reach(manager, order.job, JobStage.QUEUED).id == "3"
         office.login.jobs["3"].state = "RUNNING"
         reach(manager, order.job, JobStage.RUNNING)
+    lock.remove()
     assert office.login.sent == 0
 
 

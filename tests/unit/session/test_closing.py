@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew_gui.doctor import login
-from clew_gui.doctor.finding import Verdict
+from clew_gui.doctor.examination import Verdict
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.job import JobOrder
 from clew_gui.jobs.job_book import job_book

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,6 @@ from clew_shared.journal.events import Schema
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Fetch, Fetched, Refused
 from tests.unit.runs import METRICS, RUN, begin_run, describe, end_run, points, small_run
 
@@ -29,7 +29,10 @@ class Folder:
         self.data, self.piece, self.sealed, self.down = data, piece, sealed, False
         self.asked: list[tuple[int, int]] = []
 
-    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+    def fetch(self, wanted: Sequence[Fetch]) -> list[Fetched | ProblemError | None]:
+        return [self.piece_of(one.run, one.attempt, one.offset) for one in wanted]
+
+    def piece_of(self, run: str, attempt: int, offset: int) -> Fetched | None:
         self.asked.append((attempt, offset))
         if self.down:
             raise problem("ssh.network", "No way there.")
@@ -39,9 +42,6 @@ class Folder:
         return Fetched(
             run=run, attempt=1, offset=offset, data=piece, size=len(self.data), attempts=1, sealed=self.sealed
         )
-
-    def spec(self, run: str) -> RunSpec | None:
-        return RunSpec(exercise="softmax", run=run)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> 
     reader.finish()
 
     class Nothing(Folder):
-        def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+        def piece_of(self, run: str, attempt: int, offset: int) -> Fetched | None:
             return None
 
     read_all(reader, Nothing(b""))
@@ -161,7 +161,7 @@ def test_a_file_that_still_grows_is_looked_at_again_only_after_a_while(journal: 
     inbox, _, reader = follow(tmp_path)
     folder = Folder(journal[:700], sealed=False)
     read_all(reader, folder)
-    assert [offset for _, offset in folder.asked] == [0, 400, 700]
+    assert [offset for _, offset in folder.asked] == [0, 400]
     assert not reader.turn(folder)
     assert [type(found) for found in taken(inbox)] == [FrameBatch, FrameBatch]
 
@@ -220,11 +220,11 @@ class TwoAttempts(Folder):
         self.first, self.second = (folder.journal(attempt).read_bytes() for attempt in (1, 2))
         self.counts = self.first[:counts]
 
-    def fetch(self, run: str, attempt: int, offset: int) -> Fetched | None:
+    def piece_of(self, run: str, attempt: int, offset: int) -> Fetched | None:
         if attempt > 2:
             return None
         self.data = (self.first, self.second)[attempt - 1]
-        found = super().fetch(run, 1, offset)
+        found = super().piece_of(run, 1, offset)
         assert found is not None
         return msgspec.structs.replace(found, attempt=attempt, attempts=2)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobStage, of_end
+from clew_gui.jobs.job import EndRequest, JobNews, JobStage, status_at_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.run_state import Evidence, is_complete, shown_state
 from clew_gui.session.runs import RunModel
@@ -98,7 +98,7 @@ def test_who_cancelled_the_job_is_known_here_and_not_on_the_node(reason: str, sa
     model.job = JobNews(job=FIRST, stage=JobStage.RUNNING)
     assert (model.state, model.reason) == (RunState.STOPPED, reason)
     state = JobState(id="7", phase=Phase.CANCELLED)
-    model.job = of_end(model.job, state, Reason("The job was cancelled."), EndRequest.CANCEL)
+    model.job = status_at_end(model.job, state, Reason("The job was cancelled."), EndRequest.CANCEL)
     assert (model.state, model.reason) == (RunState.STOPPED, said)
 
 

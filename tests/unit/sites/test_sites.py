@@ -27,10 +27,10 @@ from clew_gui.sites.check import check_name, check_site
 from clew_gui.sites.consent import Consents, words_of
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site, address, job_of, launcher
+from clew_gui.sites.site_connection import explain_write_error
 from clew_gui.sites.site_fields import machine_of, site_of
 from clew_gui.sites.site_file import from_table, from_toml, read_site, to_toml
 from clew_gui.sites.store import SiteStore, site_store
-from clew_gui.sites.unwritten import unwritten
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 
@@ -498,7 +498,7 @@ def test_ports_that_are_none_are_refused_with_how_to_write_them() -> None:
     ],
 )
 def test_a_folder_that_cannot_be_written_is_named_with_the_cause(said: str, text: str) -> None:
-    found = unwritten("/home/me/clew", said, "Lab")
+    found = explain_write_error("/home/me/clew", said, "Lab")
     assert text in found.text
     assert "full" not in found.hint
 

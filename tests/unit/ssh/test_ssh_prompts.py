@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clew_gui.commands.output.terminal_lock import TerminalLock
-from clew_gui.doctor.context import Questions
+from clew_gui.doctor.examination import Questions
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.prompts import (
     AskOnce,

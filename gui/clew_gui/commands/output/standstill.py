@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from clew_gui.base.state_words import queue_place
-from clew_gui.jobs.job import JobNews
-from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState, LinkStatus
+from clew_gui.session.job_model import JobModel
+from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState
 from clew_gui.session.run_state import not_begun
+from clew_gui.session.runs import RunModel
 from clew_shared.base.problem import Problem
-from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.wire.messages import RunStatus
 
 QUIET_S = 20.0
 """The seconds that a training run may be without a new step before that is said. A silent agent is noticed earlier: it
@@ -27,31 +26,6 @@ class Standstill(NamedTuple):
     since: float
 
 
-class StillRun(Protocol):
-    """The interface that is needed from a ``RunModel``."""
-
-    history: History
-    status: RunStatus | None
-    settled: bool
-
-    @property
-    def state(self) -> RunState:
-        """The state that is shown."""
-
-    @property
-    def catching_up(self) -> float | None:
-        """Share of the journals that is here while much is still to come."""
-
-
-class StillJob(Protocol):
-    """The interface that is needed from a ``JobModel``."""
-
-    title: str
-    news: JobNews
-    link: LinkStatus
-    locked: Problem | None
-
-
 class Watched:
     """Remembers of one run since when nothing moved. ``now`` is in seconds since 1970."""
 
@@ -62,7 +36,7 @@ class Watched:
         self._ended = self._again = False
         self._shown: Standstill | None = None
 
-    def look(self, run: StillRun, job: StillJob, now: float) -> Standstill | None:
+    def look(self, run: RunModel, job: JobModel, now: float) -> Standstill | None:
         """Says why nothing moves; None if something does, or the run is over."""
         fold = run.history.fold
         place = (fold.attempt, fold.step, fold.state)
@@ -77,7 +51,7 @@ class Watched:
             self._shown = Standstill(text, self._silent_since or now)
         return self._shown
 
-    def _look_at_link(self, job: StillJob) -> None:
+    def _look_at_link(self, job: JobModel) -> None:
         """Notes since when the agent does not answer: from the first state that is not live. A job that waits again
         will have another agent."""
         if job.link.state is LinkState.LIVE or not_begun(job.news):
@@ -88,7 +62,7 @@ class Watched:
             self._silent_since = job.link.since
         self._ended = self._ended or job.link.text == AGENT_ENDED
 
-    def _silence(self, job: StillJob) -> str:
+    def _silence(self, job: JobModel) -> str:
         """Says since when the agent does not answer, whether a person can help, and that nothing is lost."""
         if job.link.state is LinkState.LIVE:
             return ""
@@ -99,7 +73,7 @@ class Watched:
         return _with_cause(f"{_unheard(job, self._silent_since)} Training goes on there.", job)
 
 
-def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -> str:
+def _why(run: RunModel, job: JobModel, silence: str, moved: float, now: float) -> str:
     news = job.news
     if run.settled or (run.state in TERMINAL and run.history.fold.done):
         return ""
@@ -118,28 +92,28 @@ def _why(run: StillRun, job: StillJob, silence: str, moved: float, now: float) -
     return ""
 
 
-def _unheard(job: StillJob, since: float) -> str:
+def _unheard(job: JobModel, since: float) -> str:
     return f"No answer from {_where(job)}{f' since {clock(since)}' if since else ''}."
 
 
-def _ended(job: StillJob) -> str:
+def _ended(job: JobModel) -> str:
     return f"The agent on {_where(job)} has ended; Clew asks the scheduler what became of the job."
 
 
-def _with_cause(text: str, job: StillJob) -> str:
+def _with_cause(text: str, job: JobModel) -> str:
     """Adds why nobody is logged in, or why the site cannot be asked."""
     cause = job.locked or job.news.problem
     return f"{text} {cause.text}" if cause is not None else text
 
 
-def why_unasked(job: StillJob) -> Problem | None:
+def why_unasked(job: JobModel) -> Problem | None:
     """Says why neither the agent nor the site can be asked about a job that is not over; None if one of them can."""
     if job.link.state is LinkState.LIVE or job.news.over:
         return None
     return job.locked or job.news.problem
 
 
-def no_agent(job: StillJob) -> str:
+def no_agent(job: JobModel) -> str:
     """Says why the agent of a running job does not answer, if nothing of its run is shown yet; empty while it is being
     connected to, which needs no words."""
     link = job.link
@@ -153,7 +127,7 @@ def no_agent(job: StillJob) -> str:
     return text if text.endswith((".", "…")) or not text else f"{text}."
 
 
-def _where(job: StillJob) -> str:
+def _where(job: JobModel) -> str:
     return job.news.nodes or job.title
 
 

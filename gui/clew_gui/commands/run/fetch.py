@@ -8,45 +8,42 @@ import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, called_there
 from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.adopted import adopt_job, ends_of
 from clew_gui.jobs.job_book import job_book
-from clew_gui.jobs.job_files import MOST_ATTEMPTS
+from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs
+from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
-from clew_gui.sites.many_files import FilePiece, file_sizes, read_pieces
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.journal.files import journal_path
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, from_toml
 
 _EMPTY = "fetch.empty"
 _LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
 _ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
-
-
-_SPEC_BYTES = 1 << 20
-_FILES = "spec.toml journal.[0-9][0-9][0-9][0-9]"
+_AT_ONCE = 64
+"""Journals that are asked for together: 16 MiB at most."""
 
 
 class There(NamedTuple):
-    """A run folder on the site, with the sizes of its journals by their names."""
+    """A run folder on the site, with the sizes of its attempts there."""
 
     path: str
     spec: RunSpec
-    journals: dict[str, int]
+    attempts: dict[int, int]
 
 
 def fetch(context: CommandContext, argv: Sequence[str]) -> int:
@@ -79,7 +76,6 @@ def fetch_runs(context: CommandContext, connection: SiteConnection, word: str, a
     record = run_record(context.places)
     word = _numbered(context.places, record, connection, word)
     found, problems, unbegun = _bring_all(context, connection, record, word)
-    problems += _adopt_jobs(context, connection, record, found)
     if not found and problems:
         raise ProblemError(*problems)
     for one in problems:
@@ -105,46 +101,28 @@ def _bring_all(
 ) -> tuple[list[Mirror], list[Problem], int]:
     """The copies of the runs that ``word`` names, or of those that were not here or have grown; what was wrong with
     others, and how many have not begun, where just those that have were wanted."""
-    folders = list(find_folders(connection, word, runs_of_job(context.places, connection.name, word)))
-    copies: list[RunCopy] = []
-    problems, unbegun = list[Problem](), 0
-    for there in _look(connection, folders):
-        try:
-            if isinstance(there, ProblemError):
-                raise there
-            if not _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
-                copies.append(RunCopy(context.places, there))
-        except ProblemError as error:
-            if not word and error.problems[0].code == _EMPTY:
-                unbegun += 1
-            else:
-                problems += error.problems
+    runs, problems, unbegun = _look(context, connection, record, word)
+    before = {there.path: _sizes(context, there) for there in runs}
     try:
-        problems += bring(connection, copies, check=bool(word))
+        problems += bring(context, connection, runs, check=bool(word))
     finally:  # also of Ctrl+C: what is here has a number
-        for copy in copies:
-            problems += copy.finish(context, connection, record)
-    return [copy.mirror for copy in copies if copy.whole and (word or copy.grown)], problems, unbegun
+        for run in (there.spec.run for there in runs if _sizes(context, there)):
+            record.number(run, time.time())
+            if record.where.get(run) != connection.title:
+                record.came_from(run, connection.title, time.time())
+    copies = list[Mirror]()
+    for there in runs:
+        sizes = _sizes(context, there)
+        whole = all(sizes.get(attempt, 0) >= size for attempt, size in there.attempts.items())
+        if whole and (word or sizes != before[there.path]):
+            copies.append(Mirror(context.places.mirrors / there.spec.run))
+    return copies, problems, unbegun
 
 
-def _adopt_jobs(
-    context: CommandContext, connection: SiteConnection, record: RunRecord, found: Sequence[Mirror]
-) -> list[Problem]:
-    """Note of runs of another computer's jobs how these ended, so that the runs can be continued from here; returns
-    what was wrong. The runs themselves are here already."""
-    book = job_book(context.places)
-    pairs = ((read_run(mirror.folder).fold.job, mirror.spec()) for mirror in found)
-    made = [(job, spec) for job, spec in pairs if job and spec is not None]
-    known = set(book.jobs())
-    ends, problems = ends_of(connection, [job for job in dict.fromkeys(job for job, _ in made) if job not in known])
-    try:
-        for job, spec in made:
-            there = adopt_job(connection, book, job, spec, ends.get(job))
-            if there and record.settled.get(spec.run) != job:
-                record.settle_run(spec.run, job, time.time())
-    except OSError as error:
-        raise problem("book.write", f"The job of a run cannot be recorded: {error}.", "Make room.") from None
-    return problems
+def _sizes(context: CommandContext, there: There) -> dict[int, int]:
+    """The bytes that are here of each attempt."""
+    mirror = Mirror(context.places.mirrors / there.spec.run)
+    return {attempt: mirror.length(attempt) for attempt in mirror.attempts()}
 
 
 # --- What is there ----------------------------------------------------------------------------------------------------
@@ -188,37 +166,39 @@ def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -
     yield from (f"{runs}/{name}" for name in chosen)
 
 
-def _look(connection: SiteConnection, folders: Sequence[str]) -> Iterator[There | ProblemError]:
-    """The runs in these folders; in the place of one that is none, the error that says so."""
-    listed = file_sizes(connection, folders, _FILES)
-    sizes = [one if isinstance(one, dict) else {} for one in listed]
-    specs = [
-        FilePiece(f"{folder}/spec.toml", 0, min(one["spec.toml"], _SPEC_BYTES))
-        for folder, one in zip(folders, sizes, strict=True)
-        if "spec.toml" in one
-    ]
-    texts = {piece.path: b"" for piece in specs} | {piece.path: data for piece, data in read_pieces(connection, specs)}
-    for folder, found, one in zip(folders, listed, sizes, strict=True):
+def _look(
+    context: CommandContext, connection: SiteConnection, record: RunRecord, word: str
+) -> tuple[list[There], list[Problem], int]:
+    """The runs that ``word`` names, what was wrong with others, and how many have not begun."""
+    folders = list(find_folders(connection, word, runs_of_job(context.places, connection.name, word)))
+    runs, problems, unbegun = list[There](), list[Problem](), 0
+    for folder, found in zip(folders, look_at_runs(connection, folders), strict=True):
         try:
-            if isinstance(found, ProblemError):
-                raise found
-            journals = {name: size for name, size in one.items() if name.startswith("journal.")}
-            yield There(folder, _spec(connection, folder, texts.get(f"{folder}/spec.toml")), journals)
+            there = _read_spec(connection, folder, found)
+            if _is_from_here(context, record, there.spec.run, asked_for=bool(word)):
+                continue
+            if not there.attempts and not _sizes(context, there):
+                raise problem(_EMPTY, f"The run in {folder} has not begun: it has no journal yet.", "", folder)
+            runs.append(there)
         except ProblemError as error:
-            yield error
+            if not word and error.problems[0].code == _EMPTY:
+                unbegun += 1
+            else:
+                problems += error.problems
+    return runs, problems, unbegun
 
 
-def _spec(connection: SiteConnection, folder: str, text: bytes | ProblemError | None) -> RunSpec:
-    if isinstance(text, ProblemError):
-        raise text
-    if text is None:
+def _read_spec(connection: SiteConnection, folder: str, found: RunThere | ProblemError) -> There:
+    if isinstance(found, ProblemError):
+        raise found
+    if found.spec is None:
         title = connection.title
         raise problem("fetch.folder", f"{folder} on {title} is no run folder: it has no spec.toml.", "", folder)
     file = f"{folder}/spec.toml"
-    spec = from_toml(text.decode(errors="replace"), file)
+    spec = from_toml(found.spec, file)
     if not _is_run(spec.run):
         raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", folder)
-    return spec
+    return There(folder, spec, found.attempts)
 
 
 def _is_from_here(context: CommandContext, record: RunRecord, run: str, asked_for: bool) -> bool:
@@ -242,117 +222,44 @@ def _is_run(name: str) -> bool:
 # --- Bringing it ------------------------------------------------------------------------------------------------------
 
 
-class RunCopy:
-    """The copy of one run, while it is brought. Raises ``ProblemError`` for a run that has not begun."""
-
-    def __init__(self, places: Places, there: There) -> None:
-        self.there = there
-        self.mirror = Mirror(places.mirrors / there.spec.run)
-        self._before = self._bytes()
-        self._problems: list[Problem] = []
-        if not self.mirror.attempts() and self._path(1) not in self._sizes():
-            raise problem(_EMPTY, f"The run in {there.path} has not begun: it has no journal yet.", "", there.path)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all is here that was there when it was looked at."""
-        return not self._problems and all(self.mirror.length(attempt) >= size for attempt, size in self._attempts())
-
-    @property
-    def grown(self) -> bool:
-        """Whether there is more of it here than before."""
-        return self._bytes() != self._before
-
-    def missing(self, connection: SiteConnection, check: bool) -> list[FilePiece]:
-        """What is not here, once a copy that is not the node's is set aside; with ``check`` also one is looked at that
-        seems whole."""
-        pieces = list[FilePiece]()
-        with self._noting():
-            if self.mirror.spec() is None:
-                self.mirror.keep_spec(self.there.spec)
-            for attempt, size in self._attempts():
-                if attempt in stray_attempts(self.mirror.folder):
-                    self.mirror.set_aside_stray(attempt)
-                if self.mirror.length(attempt) > size:
-                    now = connection.ssh.stat(self._path(attempt))  # another program may have brought what came since
-                    if now is None or self.mirror.length(attempt) > now.size:
-                        self.mirror.set_aside(attempt)
-                if check or self.mirror.length(attempt) < size:
-                    for _ in self.mirror.read(
-                        attempt
-                    ):  # what is here is checked against its seal, and so is what comes
-                        pass
-                have = self.mirror.length(attempt)
-                pieces += [FilePiece(self._path(attempt), have, size - have)] if have < size else []
-        return pieces
-
-    def damaged(self) -> list[FilePiece]:
-        """The whole journals whose copies are not the node's, once these are set aside."""
-        pieces = list[FilePiece]()
-        with self._noting():
-            for attempt, size in self._attempts():
-                if self.mirror.damaged.pop(attempt, None) is not None:
-                    self.mirror.set_aside(attempt)
-                    pieces.append(FilePiece(self._path(attempt), 0, size))
-        return pieces
-
-    def take(self, piece: FilePiece, data: bytes | ProblemError) -> None:
-        """Add a piece to the copy, unless something has gone wrong with it before."""
-        if isinstance(data, ProblemError):
-            self._problems += data.problems
-        elif not self._problems:
-            with self._noting():
-                self.mirror.append(int(piece.path[-4:]), piece.offset, data)
-
-    def finish(self, context: CommandContext, connection: SiteConnection, record: RunRecord) -> list[Problem]:
-        """Put what never came from the node aside, and note where the run came from; returns what has gone wrong."""
-        run, attempts = self.there.spec.run, [attempt for attempt, _ in self._attempts()]
-        with self._noting():
-            for stray in [one for one in self.mirror.attempts() if one not in attempts] if not self._problems else ():
-                aside = self.mirror.set_aside_stray(stray)
-                text = f"Attempt {stray} of run {run[:8]} was not made on {connection.title}"
-                context.note(f"{text}; what it left is now in {aside}.")
-            if self.mirror.attempts():
-                record.number(run, time.time())
-            if self.mirror.attempts() and record.where.get(run) != connection.title:
-                record.came_from(run, connection.title, time.time())
-        return self._problems
-
-    def _attempts(self) -> list[tuple[int, int]]:
-        """The attempts over there and their sizes; they are numbered without gaps."""
-        sizes = self._sizes()
-        whole = takewhile(lambda attempt: self._path(attempt) in sizes, range(1, MOST_ATTEMPTS + 1))
-        return [(attempt, sizes[self._path(attempt)]) for attempt in whole]
-
-    def _sizes(self) -> dict[str, int]:
-        return {f"{self.there.path}/{name}": size for name, size in self.there.journals.items()}
-
-    def _path(self, attempt: int) -> str:
-        return f"{self.there.path}/{journal_path(self.mirror.folder, attempt).name}"
-
-    def _bytes(self) -> int:
-        return sum(self.mirror.length(attempt) for attempt in self.mirror.attempts())
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        """Notes that the disk refuses."""
-        try:
-            yield
-        except OSError as error:
-            text = f"The run cannot be stored in {self.mirror.folder}: {error}."
-            self._problems.append(Problem("mirror.write", text, "Make room on that disk.", str(self.mirror.folder)))
-
-
-def bring(connection: SiteConnection, copies: Sequence[RunCopy], check: bool) -> list[Problem]:
-    """Bring what is missing of all the copies, a damaged one again from its beginning; returns why that ended before
-    all was here."""
-    owners = {copy.there.path: copy for copy in copies}
+def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[There], check: bool) -> list[Problem]:
+    """Bring what is missing of the runs, a damaged copy again from its beginning; with ``check`` also one is looked at
+    that seems whole. Returns why not all is here."""
+    inbox, problems = Inbox(), list[Problem]()
+    fetcher = Fetcher(context.places.mirrors, inbox, at_once=_AT_ONCE)
+    reader = FilesReader(fetcher)
+    reader.finish()
+    files = SiteFiles(connection, over=True, folders={there.spec.run: there.path for there in runs})
     try:
-        for wanted in (lambda copy: copy.missing(connection, check), RunCopy.damaged):
-            for piece, data in read_pieces(connection, chain.from_iterable(map(wanted, copies))):
-                owners[piece.path.rpartition("/")[0]].take(piece, data)
-    except ProblemError as error:
-        for copy in copies:
-            copy.damaged()  # set aside, so that the next fetch brings it
-        return list(error.problems)
-    return []
+        for there in runs:
+            _set_strays_aside(context, connection, there)
+            if check or _sizes(context, there) != there.attempts:
+                fetcher.follow(there.spec.run)
+        busy = True
+        while busy:
+            busy = fetcher.replay()
+            try:
+                busy |= reader.turn(files)
+            except ProblemError as error:
+                problems += error.problems
+            for arrival in iter(inbox.take, None):
+                busy = True
+                if isinstance(arrival, RequestFailed) and arrival.problem.code != "mirror.seal":
+                    problems.append(replace(arrival.problem, hint="Try again when that is repaired."))
+    except OSError as error:
+        text = f"The runs cannot be stored in {context.places.mirrors}: {error}."
+        problems.append(Problem("mirror.write", text, "Make room on that disk.", str(context.places.mirrors)))
+    return problems
+
+
+def _set_strays_aside(context: CommandContext, connection: SiteConnection, there: There) -> None:
+    """Keep the spec, and set aside what never came from the node."""
+    mirror = Mirror(context.places.mirrors / there.spec.run)
+    if mirror.spec() is None:
+        mirror.keep_spec(there.spec)
+    strays = {*stray_attempts(mirror.folder), *(set(mirror.attempts()) - set(there.attempts))}
+    for stray in sorted(strays):
+        aside = mirror.set_aside_stray(stray)
+        if stray not in there.attempts:
+            text = f"Attempt {stray} of run {there.spec.run[:8]} was not made on {connection.title}"
+            context.note(f"{text}; what it left is now in {aside}.")

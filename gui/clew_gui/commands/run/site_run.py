@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
@@ -18,7 +17,6 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.arguments import count
-from clew_gui.commands.run.fetch import fetch_runs
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.manager import ASK_S, open_manager
@@ -27,9 +25,7 @@ from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
-from clew_gui.sites.site_connection import open_connection
-from clew_gui.sites.store import site_store
-from clew_gui.ssh.prompts import AskOnce, headless_prompter
+from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
@@ -117,7 +113,6 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
     Raises ``ProblemError`` when it cannot go on; then nothing was sent.
     """
     run = folder.name
-    _fetch_from_elsewhere(terminal, folder)
     raise_all(_not_resumable(terminal, folder, options))
     order = terminal.manager.book.order(terminal.manager.book.job_of(run))
     changes, given = _spread_changes(folder, options, known), given_allocation(options)
@@ -143,29 +138,6 @@ def resume_there(terminal: SiteTerminal, folder: Path, known: Catalogue, options
         return following.carry_on(card, heading, options.detach, new=False)
 
 
-def _fetch_from_elsewhere(terminal: SiteTerminal, folder: Path) -> None:
-    """Bring what is new of a run that another computer sent, and learn how its job ended: this one takes it over then.
-    Raises ``ProblemError``."""
-    context, book = terminal.context, terminal.manager.book
-    record, job = run_record(context.places), book.job_of(folder.name)
-    where, known = record.where.get(folder.name, ""), site_store(context.places).known()
-    found = next(((name, one) for name, one in known.items() if one is not None and where in (name, one.title)), None)
-    if not where or found is None or not attempts(folder) or (job and record.settled.get(folder.name) != job):
-        return
-    connection = open_connection(*found, context.places, AskOnce(terminal.lock))
-    try:
-        quiet = CommandContext(context.places, io.StringIO(), context.err)
-        fetch_runs(quiet, connection, folder.name, as_json=False)
-    finally:
-        connection.close()
-    book.refresh()
-    fold = read_run(folder).fold
-    if fold.job and fold.job not in book.jobs() and fold.state is not RunState.FINISHED:
-        text = f"Another computer sent the job in which the run trained on {where}, and that job may not be over."
-        hint = "Cancel it from there or on the site, or wait until it is over. Then continue the run here."
-        raise problem("run.elsewhere", text, hint, folder.name)
-
-
 def _spread_changes(folder: Path, options: argparse.Namespace, known: Catalogue) -> dict[str, str | int]:
     """Returns how the run in the mirror ``folder`` is to spread otherwise, as far as given. Nodes of an exercise that
     trains on one are those of the allocation alone. Raises ``ProblemError`` for numbers that are none."""
@@ -186,11 +158,11 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
     places, run = terminal.context.places, folder.name
     record, book = run_record(places), terminal.manager.book
     name = f"Run {record.numbers[run]}" if run in record.numbers else f"The run {run[:8]}"
-    if not book.job_of(run):
-        where = record.where.get(run, "another computer")
-        hint = "Continue it there, in a job script: clew-agent run --resume FOLDER"
-        return [Problem("run.elsewhere", f"{name} was made on {where} without this computer.", hint, run)]
     history = read_run(folder) if attempts(folder) else History()
+    if not book.job_of(run) or (history.fold.job and history.fold.job not in book.jobs()):
+        where = record.where.get(run, "another computer")
+        hint = "Continue it there, from the computer that sent it or in a job script: clew-agent run --resume FOLDER"
+        return [Problem("run.elsewhere", f"{name} was made on {where} without this computer.", hint, run)]
     if history.fold.state is RunState.FINISHED:
         text = f"{name} has finished after {history.fold.step:,} steps."
         return [Problem("run.finished", text, "Start a new run with more steps.", run)]

@@ -11,9 +11,9 @@ import msgspec
 
 from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.sites.show import all_words
-from clew_gui.doctor.examine import examine
-from clew_gui.doctor.finding import Finding, Verdict
-from clew_gui.doctor.modules import available, matching
+from clew_gui.doctor.checks import examine
+from clew_gui.doctor.examination import Finding, Verdict
+from clew_gui.doctor.software import available, matching
 from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
 from clew_gui.sites.consent import consents
 from clew_gui.sites.scheduler_search import ABSENT, FoundScheduler, look_for_scheduler

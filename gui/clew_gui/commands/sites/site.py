@@ -6,35 +6,37 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from rich.table import Table
 
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.commands.sites.edit import about_fields, edit, set_fields
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
+from clew_gui.commands.sites.set import about_fields, set_fields
 from clew_gui.commands.sites.show import agree, as_json, report_kept
 from clew_gui.commands.sites.show import show as site_show
-from clew_gui.schedulers.allocation import build_allocation, summary
+from clew_gui.schedulers.allocation import summary
 from clew_gui.schedulers.registry import NAMES, scheduler_of
-from clew_gui.sites.check import check_name, check_site, check_title, with_free_title
+from clew_gui.sites.check import check_name, check_title, with_free_title
 from clew_gui.sites.presets import PRESETS, about_presets, site_from
-from clew_gui.sites.site import Site, address, is_local, with_address
+from clew_gui.sites.site import Site, address, is_local
+from clew_gui.sites.site_fields import ASKED, SPECS, with_texts
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import NamedSite, SiteStore, site_store
 from clew_gui.ssh.config import offered_hosts, user_config
-from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
+from clew_shared.base.problem import did_you_mean, problem, raise_all
+from clew_shared.run_settings import inside
+
+_FLAGS = {"title": "TEXT", "host": "H", "user": "U", "port": "N", "jump": "J", "key": "FILE"}
+"""The fields that ``clew site add`` has flags for, with what stands for their values."""
 
 
 def site(context: CommandContext, argv: Sequence[str]) -> int:
-    """``clew site add|list|show|edit|set|doctor|modules|remove``: returns the exit status."""
+    """``clew site add|list|show|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     store = site_store(context.places)
     if options.action == "add":
         return _add(context, store, options)
     if options.action == "show":
         return site_show(context, store, options)
-    if options.action == "edit":
-        return edit(context, store, options)
     if options.action == "set":
         return set_fields(context, store, options)
     if options.action == "remove":
@@ -54,7 +56,7 @@ def site(context: CommandContext, argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("clew site", "The machines that runs can go to.")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
-    actions = parser.add_subparsers(dest="action", metavar="add|list|show|edit|set|doctor|modules|remove")
+    actions = parser.add_subparsers(dest="action", metavar="add|list|show|set|doctor|modules|remove")
     _add_parser(actions)
     _json(actions.add_parser("list", help="all sites, and the hosts of ~/.ssh/config", description="All sites."))
     show = actions.add_parser("show", help="one site, as in its file", description="One site.")
@@ -63,7 +65,7 @@ def _parser() -> Parser:
     show.add_argument("--consent", action="store_true", help="you have read the shell commands that the site contains")
     add_allocation_flags(show, "for --script, instead of the site's own")
     _json(show)
-    _changing_parsers(actions)
+    _set_parser(actions)
     _examining_parsers(actions)
     remove = actions.add_parser(
         "remove", help="forget a site", description="Forget a site. Nothing on the site itself changes."
@@ -73,19 +75,15 @@ def _parser() -> Parser:
     return parser
 
 
-def _changing_parsers(actions: argparse._SubParsersAction[Parser]) -> None:
-    """Adds the commands that change an existing site."""
-    about = """Open a site's file in your editor ($VISUAL or $EDITOR). It is checked when you close the editor."""
-    change = actions.add_parser("edit", help="change a site's file in your editor", description=about)
+def _set_parser(actions: argparse._SubParsersAction[Parser]) -> None:
     about = """Set fields of a site: modules=python,cuda/11.8 time=02:00:00. A field without a value, as in user=, is
 cleared. A list has commas; where an entry can have commas itself, give the field once for each entry."""
     fields = actions.add_parser("set", help="set fields of a site", description=about, epilog=about_fields())
-    for parser in (change, fields):
-        parser.add_argument("name", metavar="NAME")
-        parser.add_argument(
-            "--consent", action="store_true", help="you have read the shell commands that the site contains"
-        )
-        _json(parser)
+    fields.add_argument("name", metavar="NAME")
+    fields.add_argument(
+        "--consent", action="store_true", help="you have read the shell commands that the site contains"
+    )
+    _json(fields)
     fields.add_argument("fields", metavar="FIELD=VALUE", nargs="+")
 
 
@@ -120,13 +118,9 @@ which scheduler the site has."""
     add = actions.add_parser("add", help="make a site", description=about)
     add.add_argument("name", metavar="NAME", help="small letters, digits, - and _")
     add.add_argument("--preset", metavar="P", help=f"begin with one of: {about_presets()}")
-    add.add_argument("--title", metavar="TEXT", help="what lists and messages call it; the name if you give none")
     add.add_argument("--file", metavar="SITE.TOML", help="begin with a file, such as one from your teacher")
-    add.add_argument("--host", metavar="H", help="the login node, or an entry of ~/.ssh/config")
-    add.add_argument("--user", metavar="U", help="your name there")
-    add.add_argument("--port", metavar="N", help="the port of SSH")
-    add.add_argument("--jump", metavar="J", help="hosts on the way, with commas: user@gate,second:2222")
-    add.add_argument("--key", metavar="FILE", help="your private key on this computer")
+    for name, stands_for in _FLAGS.items():
+        add.add_argument(f"--{name}", metavar=stands_for, help=inside(SPECS[name].help.removesuffix(".")))
     add.add_argument(
         "--scheduler", choices=NAMES, metavar="S", help=f"one of: {', '.join(NAMES)}; looked for otherwise"
     )
@@ -184,24 +178,11 @@ def _base(options: argparse.Namespace, known: Mapping[str, Site | None]) -> Site
 
 def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | None]) -> Site:
     """The site with what the options say otherwise. Raises ``ProblemError`` with everything that is wrong."""
-    texts = ("title", "host", "user", "key", "scheduler")
-    given: dict[str, object] = {name: value for name in texts if (value := getattr(options, name)) is not None}
-    for name, text in (("jump", options.jump), ("modules", ",".join(options.module) if options.module else None)):
-        if text is not None:
-            given[name] = tuple(part.strip() for part in text.split(",") if part.strip())
-    found = check_name(options.name)
-    if options.port is not None:
-        if options.port.isascii() and options.port.isdecimal() and 0 < int(options.port[:6]) < 65536:
-            given["port"] = int(options.port)
-        else:
-            text = f"A port is a number from 1 to 65535, got {options.port[:20]!r}."
-            found.append(Problem("site.port", text, where="port"))
-    try:
-        given["allocation"] = build_allocation(base.allocation, given_allocation(options))
-    except ProblemError as error:
-        found += error.problems
-    made = with_address(msgspec.structs.replace(base, **given))
-    raise_all([*found, *check_site(made), *check_title(options.name, made, known)])
+    given = {name: text for name in (*_FLAGS, "scheduler") if (text := getattr(options, name)) is not None}
+    given |= {"modules": ",".join(options.module)} if options.module else {}
+    given |= {ASKED + name: str(text) for name, text in given_allocation(options).items()}
+    made, found = with_texts(base, given)
+    raise_all([*check_name(options.name), *found, *check_title(options.name, made, known)])
     return made
 
 

@@ -14,7 +14,7 @@ from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, Requ
 from clew_gui.session.links.mirror import Items, Mirror, Replaced
 from clew_gui.session.summaries import Summaries
 from clew_gui.targets.target import JournalFiles
-from clew_shared.base.problem import Problem
+from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.base.remedies import verify_run
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import Record, made
@@ -87,8 +87,16 @@ class Fetcher:
     of runs that are over.
     """
 
-    def __init__(self, mirrors: Path, inbox: Inbox, link: str = "", summaries: Summaries | None = None) -> None:
+    def __init__(
+        self,
+        mirrors: Path,
+        inbox: Inbox,
+        link: str = "",
+        summaries: Summaries | None = None,
+        at_once: int = AT_ONCE,
+    ) -> None:
         self._mirrors = mirrors
+        self._at_once = at_once
         self._summaries = summaries
         self._preferred: Sequence[str] = ()
         self._put_off: set[str] = set()
@@ -180,11 +188,11 @@ class Fetcher:
         self.release(run)
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
 
-    def alone(self, last: bool) -> None:
-        """Looks for the runs' journals without an agent that lists them. ``last``: nothing will be added, and each run
-        is ``Settled`` once all of it is here."""
-        begins = last and not self._last
-        self._last = last
+    def read_files(self, final: bool) -> None:
+        """Fetches journals as files, because no agent serves. ``final``: nothing will be added, and each run is
+        ``Settled`` once all of it is here."""
+        begins = final and not self._last
+        self._last = final
         for cursor in self._cursors.values():
             cursor.status, cursor.expected = None, True
             if begins and cursor.complete:  # as far as it was known; there may be a later attempt
@@ -192,9 +200,8 @@ class Fetcher:
 
     def nothing_there(self, run: str) -> None:
         """Notes that there is no journal of the attempt that was asked for."""
+        self.later(run)
         cursor = self._cursors[run]
-        self._asked.pop(cursor.asked or b"", None)
-        cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
         if cursor.owed:
             self._give_up(run, cursor)
         elif self._last:
@@ -203,7 +210,9 @@ class Fetcher:
 
     def later(self, run: str) -> None:
         """Ask for this run again only after a while."""
-        self._cursors[run].not_before = time.monotonic() + _FILE_AGAIN_S
+        cursor = self._cursors[run]
+        self._asked.pop(cursor.asked or b"", None)
+        cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
 
     # --- What is here already -----------------------------------------------------------------------------------------
 
@@ -238,7 +247,7 @@ class Fetcher:
 
     def next_fetch(self) -> tuple[str, Fetch] | None:
         """The next request to send, live runs first; None when enough are under way or the inbox is full."""
-        if self._inbox.full or len(self._asked) >= AT_ONCE:
+        if self._inbox.full or len(self._asked) >= self._at_once:
             return None
         wanted = [(not cursor.live, run) for run, cursor in self._cursors.items() if cursor.wanted]
         if not wanted:
@@ -321,6 +330,7 @@ class Fetcher:
         """Gives up the rest of an earlier attempt, which the node does not have either: the gap stays, and ``verify``
         names it."""
         cursor.given_up.add(cursor.place)
+        cursor.not_before = 0.0
         del cursor.owed[cursor.place]
         self._begin_anew(run, cursor)
 
@@ -407,7 +417,7 @@ def _read_one(mirror: Mirror, attempt: int) -> Iterator[tuple[int, Items]]:
 
 
 # --- Files reader -----------------------------------------------------------------------------------------------------
-# Journals by files, for a link without an agent: the same mirrors, the same order, one bounded read at a time.
+# Journals by files, for a link without an agent: the same mirrors, the same order, bounded reads.
 
 
 _ID = b"by files"
@@ -432,29 +442,39 @@ class FilesReader:
         self._begun = False
 
     def turn(self, files: JournalFiles) -> bool:
-        """Read one piece of what is wanted most; whether there is more to read at once.
+        """Read a piece of each journal that is wanted; whether there is more to read at once.
 
         Raises ``ProblemError`` when the machine cannot be reached.
         """
         if not self._begun:
             self._begun = True
-            self._fetcher.alone(self._last)
-        wanted = self._fetcher.next_fetch()
-        if wanted is None:
+            self._fetcher.read_files(self._last)
+        wanted: list[Fetch] = []
+        while (following := self._fetcher.next_fetch()) is not None:
+            run, fetch = following
+            self._fetcher.sent(run, _ID + run.encode())
+            wanted.append(fetch)
+        if not wanted:
             return False
-        run, fetch = wanted
-        self._fetcher.sent(run, _ID + run.encode())
         try:
-            found = files.fetch(run, fetch.attempt, fetch.offset)
+            found = files.fetch(wanted)
         except BaseException:
             self._fetcher.lost(everything=True)
-            self._fetcher.later(run)
+            for fetch in wanted:
+                self._fetcher.later(fetch.run)
             raise
-        if found is None:
-            self._fetcher.nothing_there(run)
-            return True
-        shorter = found.size < fetch.offset
-        self._fetcher.answered(_ID + run.encode(), _SHORTER if shorter else found)
-        if not found.data and not found.sealed and not shorter:
-            self._fetcher.later(run)
+        for fetch, reply in zip(wanted, found, strict=True):
+            self._take(fetch, reply)
+        raise_all([problem for reply in found if isinstance(reply, ProblemError) for problem in reply.problems])
         return True
+
+    def _take(self, fetch: Fetch, found: Fetched | ProblemError | None) -> None:
+        if found is None:
+            self._fetcher.nothing_there(fetch.run)
+        elif isinstance(found, ProblemError):
+            self._fetcher.later(fetch.run)
+        else:
+            shorter = found.size < fetch.offset
+            self._fetcher.answered(_ID + fetch.run.encode(), _SHORTER if shorter else found)
+            if not found.sealed and not shorter and fetch.offset + len(found.data) == found.size:
+                self._fetcher.later(fetch.run)

@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.base.settings import local_settings
-from clew_gui.doctor.examine import examine
-from clew_gui.doctor.modules import available
+from clew_gui.doctor.checks import examine
+from clew_gui.doctor.software import available
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of

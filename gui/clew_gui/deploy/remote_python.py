@@ -1,6 +1,5 @@
-"""Runs a program with a site's Python on the login node, with the modules, prologue and environment of a job.
-
-Everything goes over standard input: nothing is written there for it, and no argument is longer than a line.
+"""What the agent needs from a site's Python. Runs programs in it on the login node, with the modules, prologue and
+environment of a job. They come over standard input: nothing is written there, and no argument is longer than a line.
 """
 
 from __future__ import annotations
@@ -22,6 +21,46 @@ from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.foreign import from_json
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
+
+PYTHON = (3, 11)
+"""The oldest Python that will do."""
+TENSORFLOW = "tensorflow"
+KERAS = "keras"
+
+
+class Need(msgspec.Struct, frozen=True):
+    """A distribution in version ``least`` or newer, known by its ``module``; ``others`` are names it also goes by."""
+
+    name: str
+    module: str
+    least: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def requirement(self) -> str:
+        """Returns the requirement for pip: ``msgspec>=0.20``."""
+        return f"{self.name}>={self.least}"
+
+
+FRAMEWORK = (
+    Need(TENSORFLOW, "tensorflow", "2.16", ("tensorflow-cpu", "tensorflow-aarch64", "tensorflow-rocm", "tf-nightly")),
+    Need(KERAS, "keras", "3.3"),
+    Need("numpy", "numpy", "1.26"),
+)
+"""The site's own; Clew never brings it."""
+
+SMALL = (
+    Need("msgspec", "msgspec", "0.20"),
+    Need("platformdirs", "platformdirs", "4.2"),
+    Need("psutil", "psutil", "6.0"),
+    Need("pyzmq", "zmq", "26.2"),
+    Need("setproctitle", "setproctitle", "1.3"),
+    Need("tomli-w", "tomli_w", "1.0"),
+)
+"""A few megabytes, brought where the site lacks them."""
+
+
+# --- Programs in it ---------------------------------------------------------------------------------------------------
 
 _log = logging.getLogger(__name__)
 

@@ -1,16 +1,16 @@
-"""Keeps what the checks share: the site, the connection once there is one, who may be asked, and what is known so
-far."""
+"""What the doctor's checks share: their results, what is known of a machine so far, and how they follow one another."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from clew_gui.deploy.probe import Probe
-from clew_gui.doctor.finding import Finding
 from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import Command, Scheduler
@@ -21,7 +21,76 @@ from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.remedies import Remedy, check_node
+
+
+class Verdict(StrEnum):
+    """The outcome. Only BAD keeps runs from working; WARN is worth knowing; SKIPPED was not tried."""
+
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check.
+
+    ``check`` is its stable name for programs ("hostkey"), ``where`` the hop, user and host, for those that are looked
+    at once for each hop; both together are unique. ``title`` is for people, ``text`` whole sentences, ``hint`` how to
+    fix it. ``code`` is that of the ``Problem`` of a bad finding, where there is one. ``seconds`` is how long it
+    took, with the time in which a person was asked. ``remedies`` are ways out, as a ``Problem`` has them.
+    """
+
+    check: str
+    title: str
+    verdict: Verdict
+    text: str
+    hint: str = ""
+    where: str = ""
+    code: str = ""
+    seconds: float = 0.0
+    remedies: tuple[Remedy, ...] = ()
+
+
+class CheckResult(NamedTuple):
+    """The result of one check: the part of a ``Finding`` that the check decides."""
+
+    verdict: Verdict
+    text: str
+    hint: str = ""
+    code: str = ""
+    remedies: tuple[Remedy, ...] = ()
+
+
+def fine(text: str, *remedies: Remedy) -> CheckResult:
+    """Returns a result with nothing to fix."""
+    return CheckResult(Verdict.OK, text, remedies=remedies)
+
+
+def note(text: str, hint: str = "", *remedies: Remedy) -> CheckResult:
+    """Returns the result of something that works, and is worth knowing."""
+    return CheckResult(Verdict.WARN, text, hint, remedies=remedies)
+
+
+def wrong(text: str, hint: str, code: str = "", *remedies: Remedy) -> CheckResult:
+    """Runs will not work before this is fixed."""
+    return CheckResult(Verdict.BAD, text, hint, code, remedies)
+
+
+def refused(found: Problem) -> CheckResult:
+    """Returns the result for a problem with which runs will not work."""
+    return wrong(found.text, found.hint, found.code, *found.remedies)
+
+
+def untried(text: str, *remedies: Remedy) -> CheckResult:
+    """Returns the result of a check that was not tried; ``text`` says why."""
+    return CheckResult(Verdict.SKIPPED, text, remedies=remedies)
+
+
+# --- What is known so far ---------------------------------------------------------------------------------------------
+
 
 CALL_S = 20.0
 """The bound on one command, but for modules and Python, which may take their time. A scheduler that is away keeps its
@@ -230,3 +299,69 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str = ""
     no_login: Problem | None = None
     ahead: float = 0.0
+
+
+# --- Checks in their order --------------------------------------------------------------------------------------------
+
+
+E = TypeVar("E", bound=Examination)
+
+
+class Check(NamedTuple, Generic[E]):
+    """One check. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
+    "Not tried, because …" of those that need this one. ``job``: only with a job on a node."""
+
+    name: str
+    title: str
+    run: Callable[[E], CheckResult]
+    cause: str = ""
+    needs: Sequence[str] = ("login", "shell")
+    job: bool = False
+
+
+def follow(diagnosis: E, checks: Sequence[Check[E]], want_job: bool) -> Iterator[Finding]:
+    """Runs the checks and yields one finding for each; a check that cannot run because another one failed says so."""
+    for check in checks:
+        if diagnosis.stop.is_set():
+            return
+        started = time.monotonic()
+        result = _hindered(diagnosis, check, want_job) or _run(diagnosis, check)
+        if result.verdict in (Verdict.BAD, Verdict.SKIPPED):
+            diagnosis.causes[check.name] = _cause(diagnosis, check) or check.cause or f"{check.title} is not in order"
+        finding = Finding(
+            check=check.name,
+            title=check.title,
+            verdict=result.verdict,
+            text=result.text,
+            hint=result.hint,
+            code=result.code,
+            remedies=result.remedies,
+            seconds=round(time.monotonic() - started, 3),
+        )
+        diagnosis.findings[check.name] = finding
+        yield finding
+
+
+def _cause(diagnosis: E, check: Check[E]) -> str:
+    """Says why a check cannot run: the first failure that led to this, not the last one."""
+    return next((diagnosis.causes[need] for need in check.needs if need in diagnosis.causes), "")
+
+
+def _hindered(diagnosis: E, check: Check[E], want_job: bool) -> CheckResult | None:
+    if check.job and not want_job:
+        return untried("Checked only with a small job on a node.", check_node(diagnosis.name))
+    if cause := _cause(diagnosis, check):
+        return untried(f"Not tried, because {cause}.")
+    if diagnosis.left_s <= 0:
+        return untried("Not tried, because the checks before took too long.")
+    return None
+
+
+def _run(diagnosis: E, check: Check[E]) -> CheckResult:
+    try:
+        return check.run(diagnosis)
+    except ProblemError as error:
+        found = error.problems[0]
+        if found.code == "ssh.lost":
+            diagnosis.causes["login"] = "the connection was lost"
+        return refused(found)
