@@ -101,8 +101,8 @@ def _last_lines(text: str) -> str:
 
 
 class JobTarget:
-    """A ``Target``; made by ``JobManager.target``. Only ``fetch`` waits for the network: with it it is also the
-    ``JournalFiles`` of its job. ``slept`` is called after the laptop has slept."""
+    """A ``Target``; made by ``JobManager.target``. It is also the ``JournalFiles`` of its job; only ``fetch``
+    waits for the network. ``slept`` is called after the laptop has slept."""
 
     def __init__(self, job: ManagedJob, slept: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._job = job

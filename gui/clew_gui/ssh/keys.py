@@ -320,23 +320,12 @@ def is_encrypted(path: Path, data: bytes) -> bool:
         return False
 
 
-_CERTIFICATE = "-cert-v01@openssh.com"
-_PUBLIC_PARTS = {"ssh-ed25519": 1, "ssh-rsa": 2}
-"""The number of strings after the type in a public key; a curve's has its name and a point."""
-
-
 def certified_key(certificate: Path) -> bytes:
-    """The public key for which a certificate was made (PROTOCOL.certkeys of OpenSSH); empty for what is none."""
+    """The public key for which a certificate was made; empty for what is none."""
     try:
-        blob = _public_line(certificate.read_bytes())
-        kind, rest = _string(blob)
-        base = kind.decode().removesuffix(_CERTIFICATE)
-        if not kind.decode().endswith(_CERTIFICATE):
+        found = form.load_ssh_public_identity(certificate.read_bytes())
+        if not isinstance(found, form.SSHCertificate):
             return b""
-        _, rest = _string(rest)  # a nonce
-        before = rest
-        for _ in range(_PUBLIC_PARTS.get(base, 2)):
-            _, rest = _string(rest)
-    except (OSError, ValueError, struct.error):
+        return _public_line(found.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH))
+    except (OSError, ValueError, UnsupportedAlgorithm):
         return b""
-    return struct.pack(">I", len(base)) + base.encode() + before[: len(before) - len(rest)]

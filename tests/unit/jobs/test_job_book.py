@@ -187,3 +187,25 @@ def test_rubbish_in_the_book_is_passed_over(tmp_path_factory: pytest.TempPathFac
     good = msgspec.json.encode(BookLine(job=order.job, order=order))
     path.write_bytes(rubbish + b"\n" + good + b"\n")
     assert JobBook(path).jobs() == (order.job,)
+
+
+SENDER = """
+import sys, time
+from pathlib import Path
+from clew_gui.jobs.job_book import JobBook
+assert JobBook(Path(sys.argv[1])).lock("a-job") is not None
+print("locked", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_lock_of_a_program_that_is_killed_while_it_sends_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.jsonl"
+    with subprocess.Popen([sys.executable, "-c", SENDER, path], stdout=subprocess.PIPE) as sender:
+        assert sender.stdout is not None
+        assert sender.stdout.readline().strip() == b"locked"
+        assert JobBook(path).lock("a-job") is None
+        sender.kill()
+    lock = JobBook(path).lock("a-job")
+    assert lock is not None
+    lock.remove()

@@ -180,6 +180,28 @@ def test_a_site_that_cannot_be_reached_is_asked_again(journal: bytes, tmp_path: 
     assert copied(tmp_path) == journal
 
 
+def test_runs_are_asked_for_together_and_one_that_cannot_be_read_holds_no_other_up(
+    journal: bytes, tmp_path: Path
+) -> None:
+    together: list[int] = []
+
+    class OneDenied(Folder):
+        def fetch(self, wanted: Sequence[Fetch]) -> list[Fetched | ProblemError | None]:
+            together.append(len(wanted))
+            denied = problem("ssh.file", "Permission denied.")
+            found = super().fetch(wanted)
+            return [denied if one.run == "other" else piece for one, piece in zip(wanted, found, strict=True)]
+
+    _, fetcher, reader = follow(tmp_path)
+    fetcher.follow("other")
+    folder = OneDenied(journal)
+    with pytest.raises(ProblemError, match="denied"):
+        reader.turn(folder)
+    read_all(reader, folder)
+    assert together[0] == 2
+    assert copied(tmp_path) == journal
+
+
 def test_a_copy_that_is_longer_than_the_journal_is_set_aside(journal: bytes, tmp_path: Path) -> None:
     inbox, fetcher, reader = follow(tmp_path, journal + b"more than there ever was")
     folder = Folder(journal[:700], sealed=False)

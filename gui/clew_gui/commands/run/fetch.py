@@ -34,6 +34,7 @@ from clew_shared.spec import RunSpec, from_toml
 _EMPTY = "fetch.empty"
 _LIST = 'cd -- "$1" 2>/dev/null && ls -1 || true'
 _ABSOLUTE = 'case "$1" in "~"|"~/"*) set -- "$HOME${1#\\~}";; esac; cd -- "$1" && pwd -P'
+_ROOM = "Make room on that disk."
 _AT_ONCE = 64
 """Journals that are asked for together: 16 MiB at most."""
 
@@ -242,13 +243,16 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
                 busy |= reader.turn(files)
             except ProblemError as error:
                 problems += error.problems
+                if error.problems[0].code != "ssh.file":
+                    break
             for arrival in iter(inbox.take, None):
                 busy = True
                 if isinstance(arrival, RequestFailed) and arrival.problem.code != "mirror.seal":
-                    problems.append(replace(arrival.problem, hint="Try again when that is repaired."))
+                    hint = _ROOM if arrival.problem.code == "mirror.write" else arrival.problem.hint
+                    problems.append(replace(arrival.problem, hint=hint))
     except OSError as error:
         text = f"The runs cannot be stored in {context.places.mirrors}: {error}."
-        problems.append(Problem("mirror.write", text, "Make room on that disk.", str(context.places.mirrors)))
+        problems.append(Problem("mirror.write", text, _ROOM, str(context.places.mirrors)))
     return problems
 
 
