@@ -18,14 +18,15 @@ import numpy as np
 import psutil
 import pytest
 
-from clew_gui.commands.run.finished_runs import is_finished
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
 from clew_shared.journal.events import Attempt, Peer
-from clew_shared.journal.files import Record, read_journal
+from clew_shared.journal.files import Record, attempts, read_journal
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
 from tests.cluster.journey import stand_in
 from tests.cluster.mini import FOLDER, MiniCluster
@@ -51,6 +52,10 @@ def clew(cluster: MiniCluster, home: Path) -> Clew:
         return cluster.call("on", "laptop", "env", f"CLEW_HOME={home}", *PROGRAM, *words, limit_s=LIMIT_S)
 
     return call
+
+
+def has_finished(folder: Path) -> bool:
+    return bool(attempts(folder)) and read_run(folder).fold.state is RunState.FINISHED
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -274,6 +279,15 @@ class KilledClew:
 
 
 @pytest.mark.usefixtures("light")
+def test_a_race_is_one_job_and_its_table_has_every_lane(clew: Clew) -> None:
+    asked = ("linear-regression", "--lanes", "adam,momentum", "--steps", "50")
+    done = clew("race", *asked, "--site", "minicluster", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [(lane["state"], lane["steps"]) for lane in last_line(done)["lanes"]] == [("FINISHED", 50)] * 2
+    assert len(json.loads(clew("jobs", "--json").stdout)) == 1
+
+
+@pytest.mark.usefixtures("light")
 def test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once(
     clew: Clew, cluster: MiniCluster, home: Path, tmp_path: Path
 ) -> None:
@@ -310,7 +324,7 @@ def test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once(
     assert 1 <= said.count("finished before") <= 2, said
     mirrors = [folder for folder in (home / "mirrors").iterdir() if folder.is_dir()]
     on_site = [there_in(cluster) / folder.name for folder in mirrors]
-    wait_for(lambda: sum(is_finished(folder, timed=False) for folder in on_site) == 3, "the last run's end")
+    wait_for(lambda: sum(map(has_finished, on_site)) == 3, "the last run's end")
     done = clew("study", file, *there, "--json")
     assert done.returncode == 0, done.stderr
     assert "to Mini cluster" not in done.stderr

@@ -2,7 +2,7 @@
 
 A point is one choice of values. A grid, a random sweep and a list have all their points from the start, in an order
 that depends on nothing but the sweep, so a sweep that was interrupted finds what is done and what is missing. A sampler
-such as TPE chooses a point from the results of those before it (``clew_gui.session.sampler``).
+such as TPE chooses a point from the results of those before it (``clew_gui.session.study_runner``).
 """
 
 from __future__ import annotations

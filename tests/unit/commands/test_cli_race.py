@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.run import study as command
+from clew_gui.commands.run import run_study as command
 from clew_gui.commands.run.run import RunOutcome
+from clew_gui.session.job_model import Place
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
+from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.history import History
@@ -137,6 +141,26 @@ def test_a_saved_study_can_be_raced_again(trainer: Trainer, capsys: pytest.Captu
     first, again = trainer.specs
     assert (again.seed, again.params, again.study) == (first.seed, first.params, first.study)
     assert main(["race", str(file), "--seed", "5"]) == 2
-    assert "does not take --seed 5" in capsys.readouterr().err
+    assert "--seed 5" in capsys.readouterr().err
     assert main(["race", "linear-regression", "--save", str(tmp_path / "none" / "x.toml")]) == 2
     assert "could not be written" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("home")
+def test_a_race_goes_to_a_site_as_one_job(
+    trainer: Trainer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[str, list[object]]] = []
+
+    def show_script(_context: object, place: Place, specs: Sequence[RunSpec], _as_json: bool) -> int:
+        shown.append((place.site, [spec.params["optimizer"] for spec in specs]))
+        return 0
+
+    monkeypatch.setattr("clew_gui.commands.run.site_run.show_script", show_script)
+    site_store(find_places()).save("lab", Site(host="login.example.org", scheduler="slurm"))
+    words = ["linear-regression", "--lanes", "adam,momentum", "--site", "lab"]
+    assert run(capsys, [*words, "--dry-run"])[0] == 0
+    assert shown == [("lab", ["momentum", "adam"])], "in the order of the race"
+    assert main(["race", *words, "--detach"]) == 2
+    assert "Add --save FILE." in capsys.readouterr().err
+    assert trainer.specs == [], "nothing trains here"

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.output.study_tables import StudyResult, scaling_of
+from clew_gui.commands.output.study_tables import scaling_of
 from clew_gui.commands.run import run as run_command
-from clew_gui.commands.run import study as command
+from clew_gui.commands.run import run_study as command
+from clew_gui.commands.run import studies
 from clew_gui.commands.run.run import RunOutcome
 from clew_gui.session.kept_studies import study_lock
+from clew_gui.session.study_runner import StudyResult
 from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -103,7 +105,7 @@ class Trainer:
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
     monkeypatch.setattr(command, "run_outcome", stand_in)
-    monkeypatch.setattr(command, "check_study_here", lambda *_, **__: None)
+    monkeypatch.setattr(studies, "check_study_here", lambda *_, **__: None)
     return stand_in
 
 
@@ -208,7 +210,7 @@ def test_a_window_that_looks_whether_a_study_is_being_done_keeps_nobody_from_doi
     assert main(["scaling", *SCALING, "--devices", "1", "--save", str(tmp_path / "s.toml")]) == 0
     look = study_lock(find_places(), read_study(tmp_path / "s.toml").study)
     assert look.acquire()
-    monkeypatch.setattr("clew_gui.commands.run.study.time.sleep", lambda _seconds: look.release())
+    monkeypatch.setattr("clew_gui.commands.run.run_study.time.sleep", lambda _seconds: look.release())
     assert main(["study", str(tmp_path / "s.toml")]) == 0
 
 
@@ -276,8 +278,8 @@ def test_the_base_takes_what_its_preset_says(
 def test_a_seed_in_the_base_wins_over_that_of_the_preset() -> None:
     card = ExerciseCard(id="mine", title="Mine", presets=(Preset(name="fixed", title="Fixed", seed=9),))
     base = RunSpec(exercise="mine", preset="fixed")
-    assert [command.complete_base(base, card, seeded).seed for seeded in (False, True)] == [9, 1]
-    assert command.complete_base(RunSpec(exercise="mine"), card, seeded=False) == RunSpec(exercise="mine")
+    assert [studies.complete_base(base, card, seeded).seed for seeded in (False, True)] == [9, 1]
+    assert studies.complete_base(RunSpec(exercise="mine"), card, seeded=False) == RunSpec(exercise="mine")
 
 
 def test_runs_that_the_card_no_longer_knows_and_dangling_links_are_no_harm(

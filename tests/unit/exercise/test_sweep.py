@@ -9,8 +9,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from clew_gui.session.kept_studies import KnownRun, progress
-from clew_gui.session.sampler import next_point
+from clew_gui.session.study_runner import KnownRun, next_point, progress
 from clew_gui.views.actions.sweep_actions import sweep_words
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from clew_gui.base.state_words import NONE
 from clew_gui.commands.output import words
+from clew_gui.session.study_runner import StudyResult
 from clew_shared.base import operating_system
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import STEPS, Value, check
+from clew_shared.params import STEPS, check
 from clew_shared.run_settings import inside
-from clew_shared.spec import RunSpec
 from clew_shared.study.device_use import device_uses, use_columns
 from clew_shared.study.ranking import Better, Standing, rank, stand
 from clew_shared.study.scaling import (
@@ -37,17 +35,6 @@ from clew_shared.study.scaling import (
     unit_of,
 )
 from clew_shared.study.study import StudySpec
-
-
-class StudyResult(NamedTuple):
-    """One run of a study with what its journal says."""
-
-    title: str
-    value: Value
-    spec: RunSpec
-    folder: Path
-    history: History
-
 
 # --- Ranking ----------------------------------------------------------------------------------------------------------
 

@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands.context import OK
-from clew_gui.commands.run.finished_runs import runs_of
+from clew_gui.session.study_runner import StudyRunner
 from clew_shared.base import operating_system
-from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.process_identity import still_runs_since
-from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.study.study import StudySpec
 from clew_shared.wire.turns import RunEnded
 
 _SEAL_S = 3.0
@@ -34,9 +31,9 @@ class LeftRun(NamedTuple):
     begun: Attempt
 
 
-def left_runs(places: Places, study: StudySpec, card: ExerciseCard) -> Iterator[LeftRun]:
-    """The runs of this study that train on this computer now."""
-    for folder in runs_of(places, study, card):
+def left_runs(runner: StudyRunner) -> Iterator[LeftRun]:
+    """The runs of a study that train on this computer now."""
+    for folder in (runner.folders / run for run in runner.runs()):
         with suppress(ProblemError):
             if (found := left_run(folder, read_run(folder))) is not None:
                 yield found

@@ -7,28 +7,18 @@ from collections.abc import Callable, Sequence
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
-from clew_gui.commands.run.finished_runs import (
-    FinishedRun,
-    PlannedRun,
-    do_runs,
-    is_finished,
-    is_of,
-    known_run,
-    plan_run,
-    result_of,
-)
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, with_living_node
 from clew_gui.jobs.manager import ASK_S
 from clew_gui.session.job_model import Place
-from clew_gui.session.kept_studies import KnownRun, KnownRuns
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
+from clew_gui.session.study_runner import KnownRun, PlannedRun, StudyResult, StudyRunner
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
-from clew_shared.study.study import StudySpec, study_runs
+from clew_shared.study.study import StudySpec
 
 
 class SiteStudy:
@@ -37,13 +27,13 @@ class SiteStudy:
     def __init__(
         self, terminal: SiteTerminal, place: Place, study: StudySpec, card: ExerciseCard, as_json: bool = False
     ) -> None:
-        self._terminal, self._study, self._card, self._as_json = terminal, study, card, as_json
+        self._terminal, self._card, self._as_json = terminal, card, as_json
         self._say = terminal.context.note if as_json else terminal.context.say
+        self._runner = StudyRunner(study, card, terminal.context.places.mirrors, self._say)
         self._place = with_living_node(terminal, place, as_json)
         self._record = run_record(terminal.context.places)
-        self._mirrors = terminal.context.places.mirrors
 
-    def run(self, known: Catalogue, detach: bool = False) -> list[FinishedRun]:
+    def run(self, known: Catalogue, detach: bool = False) -> list[StudyResult]:
         """Do what is left of the study, in the order of its runs as far as there are devices; what became of each, up
         to where a person stopped it. ``detach``: only send it; the list is empty then.
 
@@ -62,8 +52,7 @@ class SiteStudy:
             late = [run for run in sent if self._is_late(run)]
             if stops() or not all(self._followed(session, run, stops).until_settled() for run in late):
                 return []
-            left = self._known(sent)
-            plan = self._send(session, [plan_run(run, self._card, left) for run in study_runs(self._study)])
+            plan = self._send(session, list(self._runner.plan(self._known(sent))))
             self._forget_replaced(session, sent, plan)
             if detach:
                 return self._leave(session, plan)
@@ -77,7 +66,7 @@ class SiteStudy:
         jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
         runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
         mine = (run for run in runs if run not in self._record.forgotten)
-        found = [run for run in mine if is_of(self._mirrors / run, self._study, self._card)]
+        found = [run for run in mine if self._runner.has(run)]
         return sorted(found, key=lambda run: numbers.get(run, 0))
 
     def _is_late(self, run: str) -> bool:
@@ -93,17 +82,16 @@ class SiteStudy:
         job = book.job_of(run)
         return not job or book.news(job).over
 
-    def _known(self, sent: Sequence[str]) -> KnownRuns:
+    def _known(self, sent: Sequence[str]) -> list[KnownRun]:
         """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
         its job is."""
         found = []
         for run in sent:
-            folder = self._mirrors / run
-            finished = is_finished(folder, self._study.timed)
+            folder, finished = self._runner.folders / run, self._runner.is_finished(run)
             ended = bool(attempts(folder)) and read_run(folder).fold.done
             if finished or not (ended or self._is_over(run)):
-                found.append(known_run(folder, RunState.FINISHED if finished else RunState.SUBMITTED))
-        return KnownRuns(found, self._card)
+                found.append(self._runner.known(run, RunState.FINISHED if finished else RunState.SUBMITTED))
+        return found
 
     # --- Sending ------------------------------------------------------------------------------------------------------
 
@@ -112,15 +100,15 @@ class SiteStudy:
         going = self._names(plan)
         if going:
             job = session.jobs[self._terminal.manager.book.job_of(going[0])]
-            self._say(
-                f"{_runs(len(going), 'is', 'are')} on {job.title} already, in job j{job.number}: {self._study.study}."
-            )
+            runs = _runs(len(going), "is", "are")
+            self._say(f"{runs} on {job.title} already, in job j{job.number}: {self._runner.study.study}.")
         missing = [one.run.spec for one in plan if one.known is None]
         if not missing:
             return list(plan)
         names = session.start_runs(missing, self._place)
         job = session.jobs[self._terminal.manager.book.job_of(names[0])]
-        self._say(f"{_runs(len(names), 'goes', 'go')} to {job.title} as job j{job.number}: {self._study.study}.")
+        runs = _runs(len(names), "goes", "go")
+        self._say(f"{runs} to {job.title} as job j{job.number}: {self._runner.study.study}.")
         fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
         return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
 
@@ -131,7 +119,7 @@ class SiteStudy:
     ) -> SiteRun:
         return SiteRun(self._terminal, session, run, self._as_json, stops, others=others)
 
-    def _leave(self, session: Session, plan: Sequence[PlannedRun]) -> list[FinishedRun]:
+    def _leave(self, session: Session, plan: Sequence[PlannedRun]) -> list[StudyResult]:
         """Waits until the scheduler has the job; returns nothing, because nobody waits for its results."""
         for run in self._names(plan):
             following = self._followed(session, run)
@@ -143,31 +131,30 @@ class SiteStudy:
         """The runs that are under way, in their order."""
         return [one.known.id for one in plan if one.known is not None and not one.finished]
 
-    def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[FinishedRun]:
+    def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[StudyResult]:
         """Follows each run to its end. Those that a person stopped before they began leave nothing."""
-        finished: list[FinishedRun] = []
         following: list[SiteRun] = []
         left = self._names(plan)
 
-        def carry_out(one: PlannedRun, heading: str) -> FinishedRun:
+        def carry_out(one: PlannedRun, heading: str) -> StudyResult:
             run = self._followed(session, left.pop(0), stops, others=tuple(left))
             following.append(run)
             run.to_the_end(self._card, f"{heading}, on {run.job.title}")
             run.raise_refusal()
             return self._ended(one, run)
 
-        do_runs(self._study, plan, self._mirrors, carry_out, self._say, finished)
-        if finished and finished[-1].asked:
+        results = self._runner.do(plan, carry_out)
+        if results and results[-1].asked:
             self._forget_unbegun(session, [following[-1].model.id, *left])
         if following:
             following[-1].wait_for_the_job()
-        return finished
+        return results
 
     def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
         """Take runs out of the list whose job was over before they began: others are sent in their place."""
         kept = {one.known.id for one in plan if one.known is not None}
         for run in sent:
-            if run not in kept and not attempts(self._mirrors / run) and self._is_over(run):
+            if run not in kept and not attempts(self._runner.folders / run) and self._is_over(run):
                 session.recall(run)
                 session.forget(run)
 
@@ -177,16 +164,14 @@ class SiteStudy:
             if run in session.runs and not session.runs[run].history.fold.attempt:
                 session.forget(run)
 
-    def _ended(self, one: PlannedRun, following: SiteRun) -> FinishedRun:
+    def _ended(self, one: PlannedRun, following: SiteRun) -> StudyResult:
         model = following.model
         if model.history.fold.done:
             for line in (f"{one.run.title}: {ending(model.history, model.state)}", *why(model.history, model.reason)):
                 self._say(line)
         else:
             self._say(f"{one.run.title}: {words.state_word(model.state)}. {model.reason}".rstrip())
-        return FinishedRun(
-            result_of(one.run, model.folder, model.history), exit_status(model.state), following.asked > 0
-        )
+        return one.result(model.folder, model.history, exit_status(model.state), following.asked > 0)
 
 
 def _runs(count: int, one: str, many: str) -> str:

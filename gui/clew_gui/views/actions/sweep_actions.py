@@ -6,8 +6,9 @@ from PySide6.QtCore import QObject
 
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
-from clew_gui.session.kept_studies import KnownRun, Progress, is_done_elsewhere, keep_study, kept_study, progress
+from clew_gui.session.kept_studies import is_done_elsewhere, keep_study, kept_study
 from clew_gui.session.runs import RunModel
+from clew_gui.session.study_runner import KnownRun, Progress, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.race.predict_dialog import PredictDialog
