@@ -33,7 +33,7 @@ _LIMIT_S = 60.0
 """Bound on a command: loading Qt, of which a cold disk reads a hundred megabytes."""
 _WINDOW = "import clew_gui.app"
 """As ``clew start`` does: each module of Qt has libraries of the system that it needs."""
-_SLOW_S = 30.0
+SLOW_S = 30.0
 """An import of TensorFlow takes 3 to 10 s from a disk of this computer."""
 _USES = {
     "sklearn": ("scikit-learn", "the built-in digits"),
@@ -130,7 +130,7 @@ def tensorflow(examined: ThisComputer) -> CheckResult:
     examined.trainer, examined.gpus = program, answer["devices"]
     named = "" if Path(program) == Path(sys.executable) else f" by {program}"
     text = f"TensorFlow {answer['tensorflow']} was imported{named} in {took:.0f} s."
-    if took > _SLOW_S:
+    if took > SLOW_S:
         slow = "A virus scanner that reads each file, or a network disk, makes it slow."
         return note(text, f"{slow} Exclude Python's folder from scans.")
     return fine(text)

@@ -245,7 +245,9 @@ def test_training_that_waits_for_the_disk_itself_goes_on_only_once(disk: Disk) -
     recorder.training_goes_on()
     recorder.put(Log(text="three"))
     recorder.close().close()
-    assert said(disk) == [RunState.RUNNING, "one", RunState.PAUSED, "two", RunState.RUNNING, "three"]
+    first, *waits, two, goes_on, three = said(disk)  # whichever of those that waited the disk had room for first
+    assert (first, {*waits}, two) == (RunState.RUNNING, {"one", RunState.PAUSED}, "two")
+    assert (goes_on, three) == (RunState.RUNNING, "three")
 
 
 @pytest.mark.parametrize("refusals", [1, 2])
