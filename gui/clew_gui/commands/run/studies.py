@@ -156,7 +156,7 @@ def _save(path: Path, study: StudySpec) -> None:
 _RACE = """Let optimizers run against each other: same weights at the start, same data, same batches, same steps.
 
 EXERCISE is one that has a race, or a file that --save wrote. Every option of `clew run EXERCISE` that is about all
-lanes can be given as well: --seed, --data, --steps, --batch-size and so on. Ctrl+C ends the race after this block.
+lanes can be given as well: --seed, --data and so on. With --site one job trains them. Ctrl+C ends it after this block.
 
 The exit status is 0 when every lane finished, 1 when one failed, 2 when something asked for is wrong (then nothing was
 started) and 130 when it was stopped."""
