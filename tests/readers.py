@@ -28,7 +28,7 @@ from clew_agent.catalogue.catalogue import read_examined
 from clew_agent.catalogue.exercise_files import Examined
 from clew_agent.datasets import image_folder, table
 from clew_agent.datasets.files import gunzip, read_bytes
-from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
+from clew_agent.datasets.formats import parse_idx, parse_npy, parse_npz
 from clew_agent.datasets.known import digits
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, receive_reply, receive_start
@@ -91,6 +91,7 @@ from clew_shared.wire.messages import (
     encode,
     read_address,
 )
+from tests.idx import format_idx
 from tests.unit.runs import trace
 
 MEBI = 1 << 20

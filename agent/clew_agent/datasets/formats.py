@@ -41,16 +41,6 @@ def parse_idx(data: bytes) -> Array:
     return np.frombuffer(data, dtype, offset=start).reshape(shape)
 
 
-def format_idx(array: Array) -> bytes:
-    """``array`` as IDX bytes; the inverse of ``parse_idx``. Raises ``ValueError`` for a type that IDX does not have."""
-    big = array.dtype.newbyteorder(">")
-    code = next((code for code, name in _TYPES.items() if np.dtype(name) == big), None)
-    if code is None or not 1 <= array.ndim <= 4:
-        raise ValueError(f"IDX cannot hold {array.ndim} dimensions of {array.dtype}")
-    head = struct.pack(f">BBBB{array.ndim}I", 0, 0, code, array.ndim, *array.shape)
-    return head + array.astype(big).tobytes()
-
-
 # --- Npz --------------------------------------------------------------------------------------------------------------
 # ``.npz`` files, read without pickle and without trusting the sizes they declare.
 

@@ -47,6 +47,7 @@ class _Entry:
         self.runs = [spec.run for spec in order.runs]
         self.end_request: EndRequest | None = None
         self.forgotten = False
+        self.written = line.time
 
 
 class JobBook:
@@ -110,6 +111,10 @@ class JobBook:
     def news(self, job: str) -> JobNews:
         """Returns the latest news of the job."""
         return self._entry(job).news
+
+    def age_s(self, job: str) -> float:
+        """The seconds since something of the job was written down."""
+        return max(0.0, time.time() - self._entry(job).written)
 
     def end_request(self, job: str) -> EndRequest | None:
         """Returns how a person asked for the job's end since."""
@@ -200,6 +205,7 @@ class JobBook:
         entry.runs += [run for run in line.runs if run not in entry.runs]
         entry.end_request = line.request or entry.end_request
         entry.forgotten = entry.forgotten or line.forgotten
+        entry.written = max(entry.written, line.time)
 
     def _append(self, line: BookLine) -> None:
         data = msgspec.json.encode(msgspec.structs.replace(line, time=time.time()))

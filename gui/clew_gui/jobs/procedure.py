@@ -26,7 +26,7 @@ from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.state import Phase
 from clew_gui.schedulers.words import asked, describe
 from clew_gui.sites.site import job_of
-from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.sites.site_connection import CALL_LIMIT_S, SiteConnection
 from clew_gui.ssh.errors import TRANSIENT
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec, to_toml
@@ -218,14 +218,15 @@ def _hand_over(job: ManagedJob, spec: JobSpec) -> str:
     raise problem("scheduler.silent", text, "Try again later.")
 
 
-def _find(job: ManagedJob, spec: JobSpec, say: Say) -> str:
-    """The id of a job that the scheduler may have; empty when it has not, which is looked at twice.
+def _find(job: ManagedJob, spec: JobSpec, say: Say, pause_s: float = 0.0) -> str:
+    """The id of a job that the scheduler may have; empty when it has not, which is looked at twice, after ``pause_s``
+    seconds at least.
 
     Waits until the site answers, whatever is wrong meanwhile. Raises ``ProblemError`` only when nobody waits any more.
     """
     found = _look(job, spec, say)
     if not found:
-        _rest_all(job, job.watch.sure)
+        _rest_all(job, max(job.watch.sure, pause_s))
         found = _look(job, spec, say, again=True)
     return found
 
@@ -295,7 +296,8 @@ def found_again(job: ManagedJob) -> str:
     if connection is None:
         return ""
     spec = job_of(connection.site, job.id, "/", (), job.order.allocation)  # it is found by its name
-    if found := _find(job, spec, say):
+    # What a program ran there may outlive it: until then the scheduler may still get the job.
+    if found := _find(job, spec, say, CALL_LIMIT_S - job.book.age_s(job.id)):
         return found
     raise problem("job.unsent", "The scheduler did not get the job.", "Send it again.")
 

@@ -1,3 +1,3 @@
-"""Connections through SSH: one interface, implemented with paramiko or with the system's OpenSSH."""
+"""Connections through SSH, by paramiko."""
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ _BEYOND = {
     "bindinterface": ("",),
     "addressfamily": ("", "any"),
     "canonicalizehostname": ("", "no", "false", "none"),
+    "proxyusefdpass": ("", "no"),
+    "revokedhostkeys": ("", "none"),
 }
 """Settings that Clew does not support, with the values that ask for nothing."""
 _LIMIT_S = 10.0

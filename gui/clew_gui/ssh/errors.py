@@ -67,7 +67,7 @@ def incompatible(hop: Hop, words: str, offered: Mapping[str, Sequence[str]]) -> 
     """Returns the error for a server with which no method is agreed on; ``words`` are paramiko's."""
     what, names = next((found for word, found in _METHODS.items() if word in words), ("", ""))
     why = f"have no {what} in common; the server offers {', '.join(offered[names])}" if what else f"differ: {words}"
-    hint = "Ask the site for another login node, or for a method of today, such as curve25519-sha256 and aes256-gcm."
+    hint = "Ask the site for another login node, or for a modern method, such as curve25519-sha256 and aes256-gcm."
     return problem("ssh.incompatible", f"Clew and {hop.title} {why}.", hint, hop.title)
 
 

@@ -27,6 +27,9 @@ from clew_shared.base.problem import ProblemError, problem
 
 SSH_PORT = 22
 
+_SHA1 = b"\0\0\0\7ssh-rsa"
+"""How a signature begins that was made with SHA-1, which OpenSSH does not take either."""
+
 
 class HostKey(msgspec.Struct, frozen=True):
     """A server's public key: the type's name ("ssh-ed25519") and the bytes."""
@@ -136,6 +139,9 @@ def vouches(authorities: Sequence[bytes], certificate: bytes, host: str) -> bool
         found.verify_cert_signature()
         signer = found.signature_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
     except (ValueError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    sha1 = certificate.rfind(_SHA1) + len(_SHA1)
+    if certificate[sha1:][:4] == (len(certificate) - sha1 - 4).to_bytes(4, "big"):  # its last field: the signature
         return False
     return (
         base64.b64decode(signer.split()[1]) in authorities

@@ -43,7 +43,7 @@ _REPLY_S = 30.0
 an approval may be given elsewhere, on a phone or a page."""
 _TIMEOUT = "Authentication timeout."  # paramiko has no type for it
 _FOREIGN = frozenset({"gssapi-with-mic", "gssapi-keyex", "hostbased"})
-"""Ways of logging in that Clew does not know: Kerberos, and the word of the computer itself."""
+"""Ways of logging in that Clew does not know: Kerberos and host-based logins."""
 
 _Fields = list[tuple[str, bool]]
 

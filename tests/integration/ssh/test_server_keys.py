@@ -168,22 +168,22 @@ def test_a_certificate_that_is_not_valid_vouches_for_nothing(
     assert shows_none is (strange != "its authority is revoked")
 
 
-def test_a_users_certificate_is_none_of_a_server(
+def test_a_users_certificate_and_one_signed_with_sha1_are_none_of_a_server(
     start: Callable[..., SshServer], files: SshFiles, school: School, tmp_path: Path
 ) -> None:
-    """``ssh-keygen`` makes it, and sshd would not show it; the check itself must refuse it."""
+    """``ssh-keygen`` makes them, and sshd would not show them; the check itself must refuse them."""
     authority, public = tmp_path / "ca", tmp_path / "host.pub"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", str(authority)], check=True)
     public.write_text(Path(f"{school.key('host_ed25519')}.pub").read_text())
     signer = base64.b64decode(authority.with_suffix(".pub").read_text().split()[1])
     found = {}
-    for kind, extra in (("host", ["-h"]), ("user", [])):
+    for kind, extra in (("host", ["-h"]), ("user", []), ("SHA-1", ["-h", "-t", "ssh-rsa"])):
         sign = ["ssh-keygen", "-q", "-s", str(authority), *extra, "-I", "x", "-n", "login", str(public)]
         subprocess.run(sign, check=True)
         blob = base64.b64decode((tmp_path / "host-cert.pub").read_text().split()[1])
         found[kind] = vouches([signer], blob, "login")
         assert not vouches([signer], blob[:-1] + bytes([blob[-1] ^ 1]), "login"), "its signature is another one"
-    assert found == {"host": True, "user": False}
+    assert found == {"host": True, "user": False, "SHA-1": False}
 
 
 def test_a_key_that_is_known_without_a_port_is_known_at_each(dial: Dial, server: SshServer, files: SshFiles) -> None:

@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 from clew_agent.datasets.cache import DataCache
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.files import gunzip, read_bytes
-from clew_agent.datasets.formats import format_idx, parse_idx, parse_npy, parse_npz
+from clew_agent.datasets.formats import parse_idx, parse_npy, parse_npz
 from clew_agent.datasets.known import digits
 from clew_agent.datasets.known.mnist import IDX_STEMS
 from clew_agent.datasets.lab_pickle import parse_pickle
@@ -36,6 +36,7 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import known_sets
 from clew_shared.data_sets import brought_as, packaged_file
+from tests.idx import format_idx
 
 Arrays = dict[str, npt.NDArray[Any]]
 

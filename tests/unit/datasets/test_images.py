@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from clew_agent.datasets.formats import format_idx
 from clew_agent.datasets.known.cifar10 import BATCHES
 from clew_agent.datasets.known.mnist import IDX_STEMS
 from clew_agent.datasets.load import load
@@ -25,6 +24,7 @@ from clew_agent.datasets.search import Search, available
 from clew_shared.base.image_files import upright
 from clew_shared.base.problem import ProblemError
 from clew_shared.data_sets import data_set_of
+from tests.idx import format_idx
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from clew_agent.supervisor.refused_run import write_refused
+from clew_gui.jobs import procedure
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import BookLine, JobBook
@@ -738,7 +739,10 @@ def test_a_submission_whose_answer_nobody_heard_is_found_by_its_name(office: Off
     assert office.login.sent == 0
 
 
-def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(office: Office) -> None:
+def test_a_submission_that_never_arrived_is_told_and_not_sent_behind_ones_back(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(procedure, "CALL_LIMIT_S", 0.0)
     order = noted(office, JobStage.SUBMITTING)
     with closing(office.manager()) as manager:
         manager.follow(order.job)

@@ -174,8 +174,14 @@ def test_a_job_that_waits_for_others_to_be_sent_can_be_given_up(tmp_path: Path) 
     assert laptop.login.dials == 0
 
 
-def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(tmp_path: Path) -> None:
-    laptop, pauses = Laptop(tmp_path, JobStage.SUBMITTING, sure=0.2), []
+@pytest.mark.parametrize("just_now", [False, True], ids=["long ago", "its command may still run"])
+def test_the_second_look_for_a_job_waits_whatever_changes_meanwhile(
+    just_now: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, pauses = Laptop(tmp_path, JobStage.SUBMITTING, sure=0.0 if just_now else 0.2), []
+    monkeypatch.setattr(procedure, "CALL_LIMIT_S", 0.2)
+    if just_now:
+        laptop.theirs.note_runs(laptop.job, "another")
 
     def woken() -> None:
         pauses.append(laptop.managed.now)

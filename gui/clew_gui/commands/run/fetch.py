@@ -242,7 +242,7 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
             try:
                 busy |= reader.turn(files)
             except ProblemError as error:
-                problems += error.problems
+                problems += [one for one in error.problems if one not in problems]
                 if error.problems[0].code != "ssh.file":
                     break
             for arrival in iter(inbox.take, None):

@@ -46,6 +46,11 @@ class RunOutcome(NamedTuple):
     refused: tuple[Problem, ...] = ()
     """Says why it never began."""
 
+    def early_end(self) -> str:
+        """Returns what is known of an agent that has ended before the run."""
+        last = self.problem.splitlines()[-1:] or ["It printed nothing."]
+        return f"The agent ended with status {self.exit_code} before the run did. Its last output: {last[0]}"
+
 
 def run(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
@@ -230,9 +235,7 @@ def conclude(
         context.note(f"clew run: {text} clew show {word_for(context.places, folder)} says how far it is.")
         return FAILED
     if not history.fold.done:
-        last = outcome.problem.splitlines()[-1:] or ["It printed nothing."]
-        text = f"The agent ended with status {outcome.exit_code} before the run did. Its last output: {last[0]}"
-        context.note(f"clew run: {text}")
+        context.note(f"clew run: {outcome.early_end()}")
     for line in result_lines(history, card, folder, context.places, word_for(context.places, folder)):
         say(line)
     if as_json:

@@ -129,6 +129,8 @@ def run_here(
             history = outcome.history
             for line in (f"{one.run.title}: {ending(history)}", *why(history)):
                 say(line)
+            if not history.fold.done and not outcome.asked:
+                context.note(outcome.early_end())
             status = exit_status(history.fold.state) if history.fold.done else FAILED
             return one.result(folder, history, status, outcome.asked or history.fold.state is RunState.STOPPED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -14,7 +15,6 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.commands.output.result import exit_status, result_lines, resume_line, title, word_for
 from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, why_unasked
-from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.manager import JobManager
@@ -23,6 +23,7 @@ from clew_gui.session.links.other_version import CODES
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
+from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -38,6 +39,39 @@ _END_S = 15.0
 """The seconds to wait for the end of a job whose run has ended; its agent is asked to give back the node."""
 _END_SAID_S = 3.0
 """A wait for it that takes longer than this is said."""
+
+
+class TerminalLock:
+    """A ``Prompter`` that hands questions on to ``prompter``: while one asks, nobody draws on the terminal that all
+    share. ``asked`` counts questions and messages."""
+
+    def __init__(self, prompter: Prompter) -> None:
+        self.asked = 0
+        self._prompter = prompter
+        self._stage = threading.Lock()
+
+    def ask(self, prompt: Prompt) -> str | None:
+        """Asks as ``Prompter.ask`` does; waits until what is being drawn is there."""
+        with self._stage:
+            self.asked += 1
+            return self._prompter.ask(prompt)
+
+    def show_message(self, text: str) -> None:
+        """See ``MessagePrompter``; waits as ``ask``."""
+        if isinstance(self._prompter, MessagePrompter):
+            with self._stage:
+                self.asked += 1
+                self._prompter.show_message(text)
+
+    @contextmanager
+    def drawing(self) -> Iterator[bool]:
+        """Whether the terminal may be written to within."""
+        free = self._stage.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._stage.release()
 
 
 class SiteTerminal(NamedTuple):

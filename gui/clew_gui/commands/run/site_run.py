@@ -15,9 +15,8 @@ from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import title as run_title
-from clew_gui.commands.output.terminal_lock import TerminalLock
 from clew_gui.commands.run.arguments import count
-from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
+from clew_gui.commands.run.session_run import SiteRun, SiteTerminal, TerminalLock
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.manager import ASK_S, open_manager
 from clew_gui.schedulers.allocation import build_allocation

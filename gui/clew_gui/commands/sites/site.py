@@ -271,7 +271,9 @@ def set_fields(context: CommandContext, store: SiteStore, options: argparse.Name
     try:
         before = store.load(name)
     except ProblemError as error:
-        unread = Problem("site.unread", f"Fields of {name} can be set once its file is right.", f"Change {path}", name)
+        unread = Problem(
+            "site.unread", f"Fields of {name} can be set once its file is right.", f"Correct {path} in an editor.", name
+        )
         raise ProblemError(*error.problems, unread) from None
     made = with_fields(before, options.fields)
     raise_all(check_title(name, made, store.known()))
