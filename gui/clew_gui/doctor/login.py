@@ -151,8 +151,8 @@ def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
             diagnosis, "login", _STEPS["login"], hop, result, took if number == len(diagnosis.hops) - 1 else 0.0
         )
     unsupported = [hop.unsupported for hop in diagnosis.hops if hop.unsupported]
-    text = f"The way: {connection.route}."
-    result = note(f"{text} But {unsupported[0]}.", "Clew logged in without it.") if unsupported else fine(text)
+    text = f"Route: {connection.route}."
+    result = note(f"{text} However, {unsupported[0]}.", "Clew logged in without it.") if unsupported else fine(text)
     yield _finding(diagnosis, "ssh", "SSH", None, result, 0.0)
 
 

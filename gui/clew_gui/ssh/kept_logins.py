@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import msgspec
+import psutil
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
 from clew_gui.ssh.holder import HolderRequest, hold
@@ -324,9 +325,11 @@ def _runs(login: KeptLogin) -> bool:
 
 
 def _end_holder(login: KeptLogin) -> None:
-    """End the process that holds it, and wait for its end."""
-    if _runs(login):
-        operating_system.kill_process(login.pid)
+    """End the process that holds it with its ProxyCommand, and wait for its end."""
+    with suppress(psutil.Error):
+        holder = psutil.Process(login.pid) if _runs(login) else None
+        for process in [*holder.children(recursive=True), holder] if holder is not None else ():
+            process.kill()
     deadline = time.monotonic() + _END_S
     while _runs(login) and time.monotonic() < deadline:
         time.sleep(_POLL_S)

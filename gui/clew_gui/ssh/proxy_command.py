@@ -5,6 +5,7 @@ A command has pipes, for which not every system can wait with a time limit; so t
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
@@ -40,7 +41,7 @@ class ProxyCommand(socket.socket):
         assert self._process.stdin is not None  # noqa: S101  # pipes
         assert self._process.stdout is not None  # noqa: S101
         self._input, self._output = self._process.stdin, self._process.stdout
-        self._is_open = True
+        self._closing = threading.Lock()
         self._threads = [self._start(self._send_on), self._start(self._receive)]
 
     def _start(self, work: Callable[[], None]) -> threading.Thread:
@@ -63,9 +64,11 @@ class ProxyCommand(socket.socket):
     def close(self) -> None:
         """Close it, and end the command."""
         super().close()
-        if not self._is_open:
-            return
-        self._is_open = False
+        with self._closing:
+            if not self._said.closed:
+                self._end()
+
+    def _end(self) -> None:
         operating_system.kill_session(self._process)
         self._process.wait()
         for thread in self._threads:
@@ -73,7 +76,7 @@ class ProxyCommand(socket.socket):
         for file in (self._far, self._output):
             file.close()
         with self._said as said:
-            said.seek(0)
+            said.seek(max(0, said.seek(0, os.SEEK_END) - _CHUNK))
             self.words = "".join(plain(said.read().decode(errors="replace")).strip().splitlines()[-1:])[-_SHOWN:]
 
 

@@ -123,8 +123,7 @@ with open(sys.argv[3], "a") as said:
     said.write("on\\n")
 def up():
     while data := os.read(0, 65536):
-        sock.sendall(data)
-    os._exit(0)
+        sock.sendall(data)  # its end is not that of the command, as with some kinds of nc
 threading.Thread(target=up, daemon=True).start()
 while data := sock.recv(65536):
     os.write(1, data)

@@ -283,7 +283,7 @@ def test_a_site_for_all_users_is_copied_before_it_is_changed(
 
 def test_fields_of_a_broken_file_cannot_be_set_and_its_place_is_named(said: Said, mine: Path) -> None:
     mine.write_text("host = 3\n")
-    assert f"Change {mine}" in said("set", "mine", "user=me", code=2)
+    assert f"Correct {mine} in an editor" in said("set", "mine", "user=me", code=2)
     assert mine.read_text() == "host = 3\n"
 
 
