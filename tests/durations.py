@@ -93,7 +93,7 @@ def recorded(seconds: Mapping[str, float], counts: Mapping[str, int], before: Ma
     """What the file holds: long files, longest first, and the mean of a test of all the others. Files that were not
     run this time keep what they had ``before``."""
     long = {file: round(took, 1) for file, took in seconds.items() if took >= _SHORT_S}
-    others = [file for file in seconds if file not in long]
+    others = [file for file in seconds if file not in long and not file.startswith("tests/cluster/")]
     mean = sum(seconds[file] for file in others) / max(1, sum(counts[file] for file in others))
     kept = {file: took for file, took in before.items() if file not in seconds and file.endswith(".py")}
     ordered = sorted((kept | long).items(), key=lambda item: -item[1])
