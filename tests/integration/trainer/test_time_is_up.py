@@ -40,11 +40,11 @@ from tests.integration.agent_runs import (
     wait_for,
     write_spec,
 )
-from tests.integration.trainer.test_resume import PARAMS
 
 pytestmark = pytest.mark.usefixtures("warm")
 
 JOB = str(uuid.uuid4())
+PARAMS = {"optimizer": "adam", "learning_rate": 0.01, "schedule": "cosine", "order": "shuffle", "steps": 15_000}
 
 
 @pytest.fixture
