@@ -90,8 +90,8 @@ FAULTS = (
         "Sweeps and studies whose program is killed",
         "nothing; no run is done twice",
         (
-            f"{_CLUSTER}/test_run.py::test_a_study_is_one_job_and_nothing_of_it_runs_twice",
-            f"{_CLUSTER}/test_run.py::test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once",
+            f"{_CLUSTER}/test_run_studies.py::test_a_study_is_one_job_and_nothing_of_it_runs_twice",
+            f"{_CLUSTER}/test_run_studies.py::test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once",
             f"{_CLUSTER}/test_window.py::test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_twice",
         ),
     ),

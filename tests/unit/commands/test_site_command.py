@@ -279,6 +279,7 @@ def test_a_site_for_all_users_is_copied_before_it_is_changed(
     assert f"for all users of this computer. Your changed copy is kept in {own}." in said("set", "course", "user=me")
     assert (common.read_text(), read_site(own).user) == ('host = "login"\n', "me")
     assert f"The site course is kept in {own}.\n" in said("set", "course", "user=you")
+    assert said("remove", "course").startswith("Your copy of course is removed; that of all users counts again.")
 
 
 def test_fields_of_a_broken_file_cannot_be_set_and_its_place_is_named(said: Said, mine: Path) -> None:

@@ -227,7 +227,9 @@ def _remove(context: CommandContext, store: SiteStore, options: argparse.Namespa
     if options.json:
         context.say_json({"removed": options.name, "path": str(path)})
     else:
-        context.say(f"The site {options.name} is forgotten. Nothing on the site itself was changed.")
+        copy = f"Your copy of {options.name} is removed; that of all users counts again."
+        gone = copy if store.path(options.name).exists() else f"The site {options.name} is forgotten."
+        context.say(f"{gone} Nothing on the site itself was changed.")
     return OK
 
 
