@@ -25,11 +25,6 @@ def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
-def there_in(cluster: MiniCluster) -> Path:
-    """The student's runs on the cluster, seen from outside."""
-    return cluster.student_home() / ".local/share/clew/runs"
-
-
 class KilledClew:
     """A command on the laptop that is killed at a chosen moment, without a last word."""
 

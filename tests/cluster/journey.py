@@ -121,7 +121,7 @@ class Student:
 
     def there(self, run: str) -> RunFolder:
         """The run's folder on the cluster."""
-        return RunFolder(self.cluster.student_home() / ".local/share/clew/runs" / run)
+        return self.cluster.run_there(run)
 
     def here(self, run: str) -> RunFolder:
         """The laptop's copy."""

@@ -13,6 +13,8 @@ from typing import Any
 from minicluster.namespaces import network_of
 from minicluster.state import State
 
+from clew_shared.journal.run_folder import RunFolder
+
 FOLDER = Path(__file__).resolve().parents[2] / "packaging/cluster"
 LIMIT_S = 60.0
 """Bound on one command; bringing the cluster up may install packages and has its own."""
@@ -74,6 +76,10 @@ class MiniCluster:
     def student_home(self) -> Path:
         """The student's home on the cluster, seen from outside: no fault of a network or host hides it."""
         return Path(f"/proc/{State(self.folder).pid('switch')}/root/home/student")
+
+    def run_there(self, run: str) -> RunFolder:
+        """The folder of the student's run on the cluster."""
+        return RunFolder(self.student_home() / ".local/share/clew/runs" / run)
 
     @contextmanager
     def broken(self, *fault: str) -> Iterator[None]:

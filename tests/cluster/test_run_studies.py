@@ -15,7 +15,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
-from tests.cluster.commands import PROGRAM, Clew, KilledClew, last_line, there_in
+from tests.cluster.commands import PROGRAM, Clew, KilledClew, last_line
 from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.agents import wait_for
 
@@ -111,7 +111,7 @@ def test_a_sweep_that_is_interrupted_at_any_moment_does_every_point_once(
     said = killed("study", file, *there, when=lambda line: "on Mini cluster" in line)
     assert 1 <= said.count("finished before") <= 2, said
     mirrors = [folder for folder in (home / "mirrors").iterdir() if folder.is_dir()]
-    on_site = [there_in(cluster) / folder.name for folder in mirrors]
+    on_site = [cluster.run_there(folder.name).path for folder in mirrors]
     wait_for(lambda: sum(map(has_finished, on_site)) == 3, "the last run's end")
     done = clew("study", file, *there, "--json")
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from minicluster.state import State
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
@@ -254,7 +253,7 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
     student.window.actions_["stop"].trigger()
     student.until(lambda: student.word() == "Stopped" and student.run().complete, RUN_S)
     assert lookout.in_window == []
-    judge(there(cluster, run), RunFolder(student.run().folder), student.run().history)
+    judge(cluster.run_there(run), RunFolder(student.run().folder), student.run().history)
 
 
 def begin(student: Student, steps: int) -> str:
@@ -266,12 +265,6 @@ def begin(student: Student, steps: int) -> str:
     form.run.click()
     student.until(lambda: student.program.controller.scope.run() not in {None, *before}, LIMIT_S)
     return student.run().id
-
-
-def there(cluster: MiniCluster, run: str) -> RunFolder:
-    """The run's folder on the cluster."""
-    home = Path(f"/proc/{State(cluster.folder).pid('switch')}/root/home/student")
-    return RunFolder(home / ".local/share/clew/runs" / run)
 
 
 def leaves_the_scheduler_alone(
@@ -306,7 +299,7 @@ def comes_to_its_end(student: Student, cluster: MiniCluster, here: Here) -> None
     """Another run, sent before the cut, ends by itself and has the numbers that it has on this computer."""
     student.until(lambda: student.word() == "Finished" and student.run().complete, RUN_S)
     found = student.run()
-    judge(there(cluster, found.id), RunFolder(found.folder), found.history)
+    judge(cluster.run_there(found.id), RunFolder(found.folder), found.history)
     mine, local = summary(found.history, found.folder), here.summary()
     assert [mine[name] for name in COMPARED] == [local[name] for name in COMPARED]
     assert (mine["state"], mine["steps"]) == ("FINISHED", SHORT)
@@ -354,7 +347,7 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     assert first not in jobs
     for run in runs:
         folder = RunFolder(run.folder)
-        judge(there(cluster, run.id), folder, run.history, len(folder.attempts()))
+        judge(cluster.run_there(run.id), folder, run.history, len(folder.attempts()))
 
 
 def sweep_dialog(student: Student) -> SweepDialog:

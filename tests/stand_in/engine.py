@@ -10,19 +10,20 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clew_agent.engine.base import StepParts
+from clew_agent.engine.base import StepParts, TrainingEngine
 from clew_agent.engine.blocks import TrainedBlock
 from clew_agent.engine.course import Course
 from clew_shared.cards import Catalogue, ExerciseCard, MetricSpec
 from clew_shared.journal.events import Event
-from clew_shared.params import Choice, Knob, Params, describe
+from clew_shared.params import Choice, Knob, Params, Value, describe
+from clew_shared.spec import RunSpec
 
 FAULTS = (Choice("none", "none"), Choice("nan", "NaN losses"), Choice("memory", "out of memory"))
 METRICS = (
@@ -118,3 +119,24 @@ class StandInEngine:
     def restore(self, folder: Path) -> None:
         saved, self._state = json.loads((folder / "state.json").read_text())
         self.course.go_on_from({name: np.array(value) for name, value in saved.items()})
+
+
+def stand_in(
+    card_of: Callable[[str], ExerciseCard], settings_of: Callable[[Mapping[str, Value]], StandInSettings]
+) -> type:
+    """The trainer's ``RunAttempt`` with this engine: ``card_of`` the exercise's name, ``settings_of`` its
+    hyperparameters."""
+    from clew_agent.trainer.attempt import RunAttempt, Task
+
+    class StandIn(RunAttempt):
+        def _import(self, spec: RunSpec) -> Any:
+            card = card_of(spec.exercise)
+            return card, card
+
+        def _build(self, task: Task, exercise: object) -> TrainingEngine:
+            engine = StandInEngine(settings_of(task.spec.params), task.spec.seed, task.card.metrics)
+            if task.start.checkpoint:
+                engine.restore(self._folder.path / task.start.checkpoint)
+            return engine
+
+    return StandIn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -44,11 +44,8 @@ class _Trainer(Loader):
 
 
 def _stand_in() -> type:
-    from clew_agent.engine.base import TrainingEngine
-    from clew_agent.trainer.attempt import RunAttempt, Task
     from clew_agent.trainer.first_frame import builtin_cards
     from clew_shared.params import build, describe
-    from clew_shared.spec import RunSpec
 
     spec = importlib.util.spec_from_file_location("stand_in_engine", Path(__file__).with_name("engine.py"))
     assert spec is not None
@@ -58,21 +55,12 @@ def _stand_in() -> type:
     spec.loader.exec_module(engine)
     fields = {field.name for field in describe(engine.StandInSettings)}
 
-    class StandIn(RunAttempt):
-        def _import(self, spec: RunSpec) -> Any:
-            card = next(card for card in builtin_cards() if card.id == spec.exercise)
-            return card, card
+    def settings(params: Mapping[str, Any]) -> Any:
+        known = {name: value for name, value in params.items() if name in fields and value != "none"}  # not given
+        return build(engine.StandInSettings, {**known, "block": BLOCK, "pause": PAUSE_S})
 
-        def _build(self, task: Task, exercise: object) -> TrainingEngine:
-            given = task.spec.params.items()
-            known = {name: value for name, value in given if name in fields and value != "none"}  # "none": not given
-            settings = build(engine.StandInSettings, {**known, "block": BLOCK, "pause": PAUSE_S})
-            made: TrainingEngine = engine.StandInEngine(settings, task.spec.seed, task.card.metrics)
-            if task.start.checkpoint:
-                made.restore(self._folder.path / task.start.checkpoint)
-            return made
-
-    return StandIn
+    found: type = engine.stand_in(lambda exercise: next(one for one in builtin_cards() if one.id == exercise), settings)
+    return found
 
 
 class _Finder(MetaPathFinder):

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,24 +126,11 @@ def trainer(words: Sequence[str]) -> int:
 
 def put_in_the_stand_in() -> Any:
     """The trainer's module, whose import and build are the stand-in's from now on."""
-    from clew_agent.engine.base import TrainingEngine
     from clew_agent.trainer import trainer as real
-    from clew_agent.trainer.attempt import RunAttempt, Task
     from clew_shared.params import build
-    from clew_shared.spec import RunSpec
-    from tests.stand_in.engine import CARD, StandInEngine, StandInSettings
+    from tests.stand_in.engine import CARD, StandInSettings, stand_in
 
-    class StandIn(RunAttempt):
-        def _import(self, spec: RunSpec) -> Any:
-            return CARD, CARD
-
-        def _build(self, task: Task, exercise: object) -> TrainingEngine:
-            engine = StandInEngine(build(StandInSettings, task.spec.params), task.spec.seed)
-            if task.start.checkpoint:
-                engine.restore(self._folder.path / task.start.checkpoint)
-            return engine
-
-    vars(real)["RunAttempt"] = StandIn
+    vars(real)["RunAttempt"] = stand_in(lambda _exercise: CARD, partial(build, StandInSettings))
     return real
 
 

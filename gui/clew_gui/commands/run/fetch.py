@@ -107,13 +107,13 @@ def _bring_all(
     try:
         problems += bring(context, connection, runs, check=bool(word))
     finally:  # also of Ctrl+C: what is here has a number
-        for run in (there.spec.run for there in runs if _sizes(context, there)):
+        after = [_sizes(context, there) for there in runs]
+        for run in (there.spec.run for there, sizes in zip(runs, after, strict=True) if sizes):
             record.number(run, time.time())
             if record.where.get(run) != connection.title:
                 record.came_from(run, connection.title, time.time())
     copies = list[Mirror]()
-    for there in runs:
-        sizes = _sizes(context, there)
+    for there, sizes in zip(runs, after, strict=True):
         whole = all(sizes.get(attempt, 0) >= size for attempt, size in there.attempts.items())
         if whole and (word or sizes != before[there.path]):
             copies.append(Mirror(context.places.mirrors / there.spec.run))
