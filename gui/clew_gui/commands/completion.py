@@ -8,7 +8,6 @@ import contextlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_shared.base.explanations import explanations
@@ -121,12 +120,10 @@ def _quietly(find: Callable[[], list[str]]) -> list[str]:
 
 def _options(context: CommandContext, words: Sequence[str]) -> list[str]:
     """The options of a command, as its own help lists them; for ``clew run EXERCISE`` with that exercise's flags."""
-    from clew_gui.commands.main import COMMANDS
+    from clew_gui.commands.main import command_function
 
-    command = next(one for one in COMMANDS if one.name == words[0])
-    function = getattr(import_module(f"clew_gui.commands.{command.module}"), command.name.replace("-", "_"))
     exercise = [word for word in words[1:2] if words[0] in _EXERCISES and not word.startswith("-")]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit, ProblemError):
-        function(context, [*exercise, "--help"])
+        command_function(words[0])(context, [*exercise, "--help"])
     return list(dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", said.getvalue())))

@@ -113,7 +113,7 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
             context.say(f"clew {__version__}")
             return OK
         with long_names_refused():
-            return _function(name)(context, words)
+            return command_function(name)(context, words)
     except ProblemError as error:
         complain(context, f"clew {name}", error.problems, as_json="--json" in words)
         return BAD_INPUT
@@ -142,7 +142,8 @@ def _guarded(context: CommandContext, name: str, words: Sequence[str]) -> int:
         return FAILED
 
 
-def _function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:
+def command_function(name: str) -> Callable[[CommandContext, Sequence[str]], int]:
+    """Returns what does this command; its module is imported. Raises ``ProblemError`` if there is no such command."""
     for command in COMMANDS:
         if command.name == name:
             function: Callable[[CommandContext, Sequence[str]], int] = getattr(

@@ -736,6 +736,11 @@ def test_tab_offers_commands_runs_exercises_and_options(
     assert said(capsys, "completion", "--words", *words).split() == offered
 
 
+@pytest.mark.parametrize("command", [one.name for one in COMMANDS])
+def test_tab_offers_the_options_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--help" in said(capsys, "completion", "--words", command, "--h").split()
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "clew completion --words" in said(capsys, "completion", shell)
