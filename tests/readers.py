@@ -37,18 +37,12 @@ from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
 from clew_agent.wire.server import answer_zap
 from clew_gui.base.settings import LocalSettings, SettingsFile
-from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.chart import drawn
-from clew_gui.charts.drawing import UsualSizes
-from clew_gui.charts.trace import TraceChart
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
 from clew_gui.deploy.remote_python import read_answer as read_remark
 from clew_gui.doctor.examination import Diagnosis
 from clew_gui.doctor.node_job import read_answer as read_node
 from clew_gui.jobs.job_files import read_answer
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.trace import Timeline
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import open_handin, pack
@@ -146,7 +140,6 @@ def use_run(folder: Path) -> None:
     summary(history, folder)
     if history.trace is not None:
         assert list(trace_lines(history.trace))
-        assert drawn(TraceChart(Timeline(history.trace), Box(0, 0, 640, 420), UsualSizes()), LIGHT, UsualSizes())
     with TemporaryDirectory() as out:
         for export in (export_csv, export_jsonl, export_tensorboard):
             export(history, Path(out))

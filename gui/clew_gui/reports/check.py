@@ -307,6 +307,7 @@ def _numbers(facts: ReportFacts) -> ReportFacts:
             settings={},
             changes=(),
             advice=(),
+            trace="",
             metrics=tuple(replace(one, label="", last_text="", best_text="") for one in run.metrics),
         )
         for run in facts.runs

@@ -33,6 +33,7 @@ from clew_shared.reading import read_run
 from clew_shared.run_settings import differing, label_of, setting_words, settings_of, short_words
 from clew_shared.spec import RunSpec, from_toml, read_spec
 from clew_shared.study.advice import advise
+from clew_shared.study.trace import trace_words
 from clew_shared.study.usage import usage_words
 
 FACTS_FORMAT = 1
@@ -119,6 +120,8 @@ class RunFact(msgspec.Struct, frozen=True, kw_only=True):
     """The advice from the journal, in sentences."""
     usage: str = ""
     """What it used of its machines, in words."""
+    trace: str = ""
+    """Where the time of its traced steps went, in words; empty if none were traced."""
 
 
 class ExerciseFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -300,6 +303,7 @@ def _run(source: RunSource, card: ExerciseCard, label: str) -> RunFact:
         advice=tuple(one.text for one in advise(history) if one.kind != "divergence"),  # that is among the changes
         prediction=prediction_of(source.spec),
         usage=usage_words(history.pulse_summary()),
+        trace=trace_words(history.trace) if history.trace is not None else "",
     )
 
 

@@ -18,7 +18,6 @@ from clew_gui.charts.drawing import UsualSizes
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, is_timeline
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.speedup import ScalingChart
-from clew_gui.charts.trace import TraceChart, height_of
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.cluster import ClusterScene, cluster_scene
@@ -27,7 +26,6 @@ from clew_gui.plotting.measured import MeasuredPlot, measured_plots
 from clew_gui.plotting.pictures import TakenPicture, taken_at
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.plotting.timeline import bars, busy_share, last_end
-from clew_gui.plotting.trace import Timeline
 from clew_gui.reports.facts import goals_for
 from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
 from clew_shared.catalogue import on_servers
@@ -37,7 +35,6 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.study.scaling import figures
 from clew_shared.study.study import scaling_kind
-from clew_shared.study.trace import parts_words, steps_words
 
 WIDTH: Final = 760
 _HEIGHT: Final = 270
@@ -86,14 +83,13 @@ class LabelledRun(NamedTuple):
 
 def figures_of(card: ExerciseCard, runs: Sequence[LabelledRun]) -> list[ReportFigure]:
     """Returns all figures of an exercise: curves with all runs in one plot, the speed-up of studies, and of each run
-    what was measured, the staleness of its updates, where the time of traced steps went, and its last pictures. A plot
-    without a point is left out."""
+    what was measured, the staleness of its updates, and its last pictures. A plot without a point is left out."""
     found = [_curves(plot, card, runs) for plot in card.plots]
     found += _speedups(card, runs)
     for run in runs:
         alone = "" if len(runs) == 1 else f", {run.label}"
         found += [_measured(plot, run, alone) for plot in measured_plots(card.measured, run.history.series)]
-        found += [_staleness(card, run, alone), _trace(run, alone)]
+        found.append(_staleness(card, run, alone))
         found += _pictures(card.pictures, run, alone)
     return [figure for figure in found if figure is not None]
 
@@ -144,15 +140,6 @@ def _measured(plot: MeasuredPlot, run: LabelledRun, alone: str) -> ReportFigure 
     shares = tuple((line.name, f"{len(bars(line)):,}", f"{100 * busy_share(line, end):.0f} %") for line in lines)
     caption = f"Numbers are micro-batches. On average a device waits {100 * waits:.0f} % of the time."
     return ReportFigure(f"{title}{alone}", caption, page, (("Device", "Tasks", "Works"), *shares))
-
-
-def _trace(run: LabelledRun, alone: str) -> ReportFigure | None:
-    event = run.history.trace
-    if event is None:
-        return None
-    timeline, title = Timeline(event), f"Where the time of a step goes{alone}"
-    page = _page(title, partial(TraceChart, timeline), height_of(timeline))
-    return ReportFigure(title, f"{steps_words(event)}: {parts_words(event)}.", page)
 
 
 # --- Parameter servers ------------------------------------------------------------------------------------------------

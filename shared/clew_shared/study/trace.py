@@ -20,7 +20,7 @@ def time_words(seconds: float) -> str:
     return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
 
 
-def steps_words(event: Trace) -> str:
+def _steps_words(event: Trace) -> str:
     """``Steps 1 to 20, 2.34 ms each``."""
     each = time_words(event.seconds / event.count)
     if event.count == 1:
@@ -28,30 +28,34 @@ def steps_words(event: Trace) -> str:
     return f"Steps {event.step + 1:,} to {event.step + event.count:,}, {each} each"
 
 
-def parts_words(event: Trace) -> str:
-    """``compute 91 %, input 4.0 %, host 5.0 %``: those that are not nothing."""
-    return ", ".join(f"{PARTS[name].lower()} {share(part)}" for name, part in shares(event).items() if part >= 0.0005)
+def trace_words(event: Trace) -> str:
+    """``Steps 1 to 20, 2.34 ms each: compute 91 %, input 4.0 %, host 5.0 %.``: where a step's time goes."""
+    parts = ", ".join(f"{PARTS[name].lower()} {share(part)}" for name, part in shares(event).items() if part >= 0.0005)
+    return f"{_steps_words(event)}: {parts}."
 
 
-def left_out_words(event: Trace) -> str:
-    """Says how many operations the timeline leaves out; empty if it has all."""
-    if not event.left_out:
-        return ""
-    few = counted(event.left_out, "shortest operation")
-    return f"The timeline leaves out the {few} to save room; the bar and the sums count them."
+def dearest_words(event: Trace) -> str:
+    """The ten dearest operations, each on a line: ``MatMul: matrix product, 2 times, 2.50 ms, 83 %``."""
+    total = all_seconds(event)
+    return "\n".join(
+        f"{one.name}: {KINDS[one.kind].lower()}, {counted(one.times, 'time')}, {time_words(one.seconds)}, "
+        f"{share(one.seconds / total)}"
+        for one in dearest(event)
+    )
 
 
 def trace_lines(event: Trace) -> Iterator[str]:
     """Yields where a step's time goes as a bar, and the ten dearest operations as a table."""
-    yield f"{steps_words(event)}: {parts_words(event)}."
+    yield trace_words(event)
     yield f"  [{''.join(_letters(shares(event)))}]"
     found, total = dearest(event), all_seconds(event)
     wide = max((len(one.name) for one in found), default=0)
     for one in found:
         times = f"{counted(one.times, 'time'):>12}  {time_words(one.seconds):>8}  {share(one.seconds / total):>6}"
         yield f"  {one.name.ljust(wide)}  {KINDS[one.kind]:<18}{times}"
-    if said := left_out_words(event):
-        yield said
+    if event.left_out:
+        few = counted(event.left_out, "shortest operation")
+        yield f"The exported timeline leaves out the {few} to save room; the bar and the sums count them."
 
 
 def _letters(parts: Mapping[str, float]) -> Iterator[str]:

@@ -8,14 +8,47 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clew_shared.base.problem import ProblemError
 from clew_shared.exporters import export_trace
 from clew_shared.journal.events import Trace
 from clew_shared.journal.history import History
-from clew_shared.journal.trace import dearest, shares
-from clew_shared.study.trace import time_words, trace_lines
+from clew_shared.journal.trace import PARTS, dearest, read_spans, shares
+from clew_shared.study.trace import dearest_words, time_words, trace_lines, trace_words
 from tests.unit.runs import begin_run, describe, trace
+
+STRANGE = st.sampled_from((0.0, -1.0, 5e-324, 1e-320, 1e-9, 1e-3, 1.0, 1e5, 1e10, 1.7e308, np.inf, np.nan))
+"""Seconds that somebody else may have written."""
+
+
+@st.composite
+def strange_traces(draw: st.DrawFn) -> Trace:
+    """Events whose arrays fit together, of up to three spans, operations and parts with whatever seconds."""
+    names, spans, rows = draw(st.integers(0, 3)), draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    seconds = draw(st.sampled_from((1e-9, 0.004, 1e9)) | STRANGE)
+    usual = st.sampled_from((0.0, seconds / 4)) | STRANGE
+
+    def some(count: int) -> list[float]:
+        return draw(st.lists(usual, min_size=count, max_size=count))
+
+    spans *= bool(names and rows)
+    return Trace(
+        step=draw(st.integers()),
+        count=draw(st.integers(1, 2**63)),
+        seconds=seconds,
+        parts=draw(st.dictionaries(st.sampled_from([*PARTS, "more"]), usual)),
+        names=("MatMul",) * names,
+        kinds=("matmul",) * names,
+        counts=(1,) * names,
+        totals=tuple(some(names)),
+        rows=("Thread",) * rows,
+        row=bytes(2 * spans),
+        name=bytes(2 * spans),
+        begin=np.array(some(spans), "<f8").tobytes(),
+        took=np.array(np.clip(some(spans), -1e38, 1e38), "<f4").tobytes(),
+    )
 
 
 def history(*events: Trace) -> History:
@@ -88,7 +121,9 @@ def test_it_is_said_in_words() -> None:
         "  ReluGrad  Element by element      1 time    500 µs    17 %",
     ]
     *_, last = trace_lines(msgspec.structs.replace(trace(), left_out=1200))
-    lacks = "The timeline leaves out the 1,200 shortest operations to save room; the bar and the sums count them."
+    lacks = (
+        "The exported timeline leaves out the 1,200 shortest operations to save room; the bar and the sums count them."
+    )
     assert last == lacks
 
 
@@ -122,3 +157,17 @@ def test_it_is_exported_as_chrome_reads_it(tmp_path: Path) -> None:
 def test_a_run_without_a_trace_has_none_to_export(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="No steps of this run were traced"):
         export_trace(History(), tmp_path)
+
+
+@given(strange_traces())
+def test_what_a_journal_is_read_for_can_be_said(event: Trace) -> None:
+    if read_spans(event) is not None:
+        assert all(len(line) < 400 for line in (*trace_lines(event), *dearest_words(event).splitlines()))
+
+
+def test_where_the_time_goes_is_said_in_a_sentence_and_lines() -> None:
+    assert trace_words(trace()) == "Steps 1 to 2, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %."
+    assert dearest_words(trace()).splitlines() == [
+        "MatMul: matrix product, 2 times, 2.50 ms, 83 %",
+        "ReluGrad: element by element, 1 time, 500 µs, 17 %",
+    ]

@@ -14,7 +14,6 @@ from clew_shared.journal.events import Attempt, Evaluation, Image, Matrix, Point
 from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
 from tests.unit.reports.test_figures_of_devices import words
-from tests.unit.runs import trace
 
 LOSS = MetricSpec(name="loss", label="Training loss")
 TEST = MetricSpec(name="test_loss", label="Test loss", per_step=False)
@@ -108,12 +107,3 @@ def test_bars_without_values_and_with_values_as_large_as_a_number_can_be_are_dra
         found = figures_of(card, [run])[-1]
         assert found.title == "Norms"
         assert "nan" not in found.svg
-
-
-def test_steps_that_were_traced_have_a_figure() -> None:
-    run = a_run()
-    assert not [figure for figure in figures_of(CARD, [run]) if "step goes" in figure.title]
-    run.history.feed(1, trace())
-    (found,) = [figure for figure in figures_of(CARD, [run]) if figure.title == "Where the time of a step goes"]
-    assert found.caption == "Steps 1 to 2, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %."
-    assert {"Thread 1", "MatMul", "ReluGrad", "Matrix product"} <= set(words(found.svg))

@@ -149,8 +149,7 @@ class WindowController(QObject):
         self.panels.goals()
         self.panels.cost()
         self.panels.data()
-        self.panels.log()
-        self.panels.details()
+        self.panels.below()
         self.curves_changed.emit()
 
     def _selected(self) -> str:
@@ -338,9 +337,10 @@ class WindowController(QObject):
         self.ask(lambda session, run: session.stop(run.id, now))
 
     def trace(self) -> None:
-        """Trace the next steps of the selected run, and show the trace when it is there."""
+        """Trace the next steps of the selected run, and open *Details*, which says what they did."""
         self.ask(lambda session, run: session.trace(run.id, TRACED_STEPS))
-        self.window.run_view.controls.choose_page("trace")
+        self.window.fold("runs", False)
+        self.window.bottom.show_details()
 
     def set_live(self, name: str, value: float, run: str = "") -> None:
         """Change a live hyperparameter of a run, of the selected one if none is named."""
@@ -395,7 +395,7 @@ class WindowController(QObject):
             self.panels.table_rows(mine | others if base == self.scope.pinned() else None)
             self.window.bottom.select(self._selected())
             if self._selected() != before:
-                self.panels.log()
+                self.panels.below()
             self._awaited = "" if self._awaited in mine else self._awaited
             self.panels.card()
             self.curves_changed.emit()
@@ -410,7 +410,7 @@ class WindowController(QObject):
             self.panels.card()
             self.panels.goals()
             self.panels.cost()
-            self.panels.log()
+            self.panels.below()
             self.curves_changed.emit()
             self.points.emit(frozenset(mine))
         self._report_failures(changed)
@@ -474,7 +474,7 @@ class WindowController(QObject):
         dirty, self._dirty = self._dirty, set()
         if self._selected() in dirty:
             self.panels.card()
-            self.panels.log()
+            self.panels.below()
         if dirty:
             self.panels.table_rows(dirty)
 

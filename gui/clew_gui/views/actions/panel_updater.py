@@ -204,6 +204,11 @@ class PanelUpdater:
         output = read_tail(folder / "log.txt") if folder.is_dir() else "" if nothing else None
         panel.show_run(run.id, run.history.logs, output)
 
+    def below(self) -> None:
+        """What the log and the details say of the selected run."""
+        self.log()
+        self.details()
+
     def details(self) -> None:
         """Shows the selected run's details beside those of the chosen run or the baseline, only while they are
         visible."""

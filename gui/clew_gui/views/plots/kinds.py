@@ -11,9 +11,9 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
-Kind = Literal["curves", "surface", "measured", "pictures", "trace", "by_hand"]
-"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot`` and ``PictureSpec`` of a card; and the trace of a run's steps."""
-Page = Literal["curves", "surface", "both", "measured", "pictures", "beside", "trace", "by_hand"]
+Kind = Literal["curves", "surface", "measured", "pictures", "by_hand"]
+"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot``, ``PictureSpec`` and ``NetworkSpec`` of a card."""
+Page = Literal["curves", "surface", "both", "measured", "pictures", "beside", "by_hand"]
 KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "curves": ("curves",),
     "surface": ("surface",),
@@ -22,7 +22,6 @@ KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "pictures": ("pictures",),
     "beside": ("curves", "pictures"),
     "by_hand": ("by_hand",),
-    "trace": ("trace",),
 }
 
 

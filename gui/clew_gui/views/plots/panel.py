@@ -30,7 +30,6 @@ from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures.view import PicturesView
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
-from clew_gui.views.plots.trace import TraceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.parts import column, row
@@ -109,7 +108,6 @@ class ConvergencePlots(QWidget):
         self.surface = SurfaceView(theme, self)
         self.measured = MeasuredView(theme, self)
         self.pictures = PicturesView(theme, self)
-        self.trace = TraceView(theme, self)
         self.by_hand = ByHandView(theme, self)
         self.below: Below | None = None
         """What else is below the curves in a file."""
@@ -119,15 +117,13 @@ class ConvergencePlots(QWidget):
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,
-            "trace": self.trace,
             "by_hand": self.by_hand,
         }
         self._page: Page = "curves"
-        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | TraceView | ByHandView] = {
+        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | ByHandView] = {
             "surface": self.surface,
             "measured": self.measured,
             "pictures": self.pictures,
-            "trace": self.trace,
             "by_hand": self.by_hand,
         }
         for kind in self._drawn.values():
@@ -447,8 +443,6 @@ class ConvergencePlots(QWidget):
         if self.page == "measured":
             self._entry(menu, "Logarithmic axes", lambda: self.set_log_y(not self.view.log_y)).setCheckable(True)
             menu.actions()[0].setChecked(self.view.log_y)
-        elif self.page == "trace":
-            self._entry(menu, "Show all of the time\tHome", self.reset_zoom)
         elif self.page == "by_hand":
             self._entry(menu, "Start again", self.reset_zoom)
         elif self.page == "pictures":

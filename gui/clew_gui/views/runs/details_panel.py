@@ -19,6 +19,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.run_settings import label_of, setting_words, settings_of
+from clew_shared.study.trace import dearest_words, trace_words
 from clew_shared.study.usage import usage_words
 
 
@@ -53,7 +54,7 @@ def _settings(run: RunModel, card: ExerciseCard, names: Sequence[str]) -> dict[s
 
 
 def _about(run: RunModel) -> dict[str, str]:
-    fold, attempt = run.history.fold, run.history.begun
+    fold, attempt, trace = run.history.fold, run.history.begun, run.history.trace
     software = (
         ", ".join(f"{name} {version}" for name, version in attempt.software.items()) if attempt is not None else ""
     )
@@ -67,6 +68,8 @@ def _about(run: RunModel) -> dict[str, str]:
         "Where": run.where,
         "Node": fold.host,
         "Machine": usage_words(run.history.pulse_summary()),
+        "Traced": trace_words(trace) if trace is not None else "",
+        "Dearest operations": dearest_words(trace) if trace is not None else "",
         "Scheduler's accounts": use_words(run.job.use) if run.job is not None else "",
         "Device names": ", ".join(fold.devices),
         "Software": software,

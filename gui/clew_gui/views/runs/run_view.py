@@ -34,7 +34,6 @@ PAGES = (
     ("curves", "Curves"),
     ("surface", "Surface"),
     ("pictures", "Pictures"),
-    ("trace", "Trace"),
     ("by_hand", "By hand"),
     ("both", "Both"),
 )
@@ -131,12 +130,10 @@ class PlotControls(QWidget):
         self._page: Page = "curves"
         self._chosen_page = ""
         self._zoomed = False
-        self._surface = self._measured = self._pictures = self._trace = self._by_hand = False
+        self._surface = self._measured = self._pictures = self._by_hand = False
         self._log = True
         self.pages = Segments(PAGES, "curves", "Plots")
-        self.pages.setToolTip(
-            "Curves over the steps, paths over the loss surface, pictures, what traced steps did, or a step by hand"
-        )
+        self.pages.setToolTip("Curves over the steps, paths over the loss surface, pictures, or a step by hand")
         self.pages.chosen.connect(self.choose_page)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
@@ -212,13 +209,13 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page not in ("surface", "measured", "pictures", "trace", "by_hand")
+        curves = self._page not in ("surface", "measured", "pictures", "by_hand")
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         self.units.setVisible(curves)
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
-        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "trace", "by_hand"))
+        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "by_hand"))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
@@ -242,17 +239,7 @@ class PlotControls(QWidget):
         self.pages.button("curves").setText("Measured" if measured else "Curves")
         self.pages.button("surface").setVisible(surface and not measured)
         self.pages.button("pictures").setVisible(pictures)
-        self._show_pages()
-
-    def offer_trace(self, trace: bool) -> None:
-        """Whether steps of the selected run were traced."""
-        if trace != self._trace:
-            self._trace = trace
-            self._show_pages()
-
-    def _show_pages(self) -> None:
-        self.pages.button("trace").setVisible(self._trace)
-        self.pages.setVisible((self._surface and not self._measured) or self._pictures or self._trace or self._by_hand)
+        self.pages.setVisible((surface and not measured) or pictures or by_hand)
         self._choose_page()
         self._make_room()
 
@@ -284,13 +271,13 @@ class PlotControls(QWidget):
         both = self.width() >= WIDE and beside
         self.pages.button("both").setVisible(both)
         there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
-        there |= {"trace": self._trace, "by_hand": self._by_hand}
+        there["by_hand"] = self._by_hand
         wanted = self._chosen_page or "both"
         if not there.get(wanted, both):
             wanted = "both" if both else "curves"
         page: Page = "curves"
         match wanted:
-            case "surface" | "pictures" | "trace" | "by_hand":
+            case "surface" | "pictures" | "by_hand":
                 page = wanted
             case "both":
                 page = "both" if self._surface else "beside"
@@ -341,7 +328,6 @@ class RunView(QWidget):
         controls, plots = self.controls, self.plots
         plots.canvas.set_corner(controls.whole)
         plots.shown.connect(self.pulse.follow)
-        plots.shown.connect(lambda: controls.offer_trace(plots.trace.event_shown is not None))
         controls.page_changed.connect(plots.show_page)
         controls.unit_chosen.connect(plots.set_unit)
         controls.log_toggled.connect(plots.set_log_y)
