@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -249,21 +248,6 @@ def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: plots.page == "curves", timeout=5000)
 
 
-def test_two_lanes_of_one_optimizer_keep_their_rates_in_the_short_line(qtbot: QtBot) -> None:
-    from clew_gui.views.theme.parts import Appearance
-
-    bar = RaceBar(Appearance())
-    qtbot.addWidget(bar)
-    bar.resize(900, 40)
-    bar.make_room(True)
-    twins = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(1, "b", 1, "Adam 0.1", "90 %")]
-    others = [RaceEntry(1, "a", 0, "Adam 0.1", "90 %"), RaceEntry(2, "b", 1, "Adam 0.01", "80 %")]
-    bar.show_places("Race", "", twins)
-    assert bar.sentence.whole() == "1 Adam 0.1, 90 %; 1 Adam 0.1, 90 %"
-    bar.show_places("Race", "", others)
-    assert bar.sentence.whole() == "1 Adam, 90 %; 2 Adam, 80 %"
-
-
 def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
     bar = RaceBar(Appearance(LIGHT))
     qtbot.addWidget(bar)
@@ -273,21 +257,3 @@ def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
         bar.resize(width, 200)
         bar.show()
         assert all(chip.width() >= chip.sizeHint().width() for chip in bar.findChildren(Button)), width
-
-
-def test_a_race_that_is_over_has_a_podium(qtbot: QtBot) -> None:
-    bar = RaceBar(Appearance(LIGHT))
-    qtbot.addWidget(bar)
-    bar.resize(670, 140)
-    lanes = [RaceEntry(place, str(place), place, f"Lane {place}", f"step {100 * place}") for place in range(1, 6)]
-    bar.show_places("Optimizer race", "", lanes, done=True)
-    bar.show()
-    QApplication.processEvents()
-    by_place = {chip.accessibleName()[:1]: chip for chip in bar.findChildren(Button)}
-    first, second, third, fourth = (by_place[place] for place in "1234")
-    assert second.x() < first.x() < third.x()
-    assert first.height() > second.height() > third.height()
-    assert first.geometry().bottom() == second.geometry().bottom() == third.geometry().bottom() < fourth.y()
-    bar.show_places("Optimizer race", "", lanes)
-    QApplication.processEvents()
-    assert first.height() == fourth.height(), "while it goes on nobody has won"

@@ -65,8 +65,7 @@ class Races(QObject):
         if race is None or card is None or run is None or not bar.isVisibleTo(self._window.run_view):
             return
         runs = [one for one in scope.runs() if one.spec.study == study]
-        done = all(one.state in TERMINAL for one in runs)
-        bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id), done)
+        bar.show_places(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
 
     def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunModel], selected: str) -> list[RaceEntry]:
         metric = words.metric_of(card, race.metric)

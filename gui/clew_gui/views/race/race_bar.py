@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QFont, QIcon, QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
 
 _CHIP = 256
-_PODIUM = ((1, 46), (0, 54), (2, 40))
-"""The second, the first and the third from left to right, and how high each of them is in pixels."""
-_PODIUM_CHIP = 150
 _GAP = 6
 _EDGES = 28
 """The pixels to the left and right of all chips."""
 _SWATCH = QSize(16, 12)
-_CHIP_FRAME = 52
-"""Pixels of a chip that are no room for its text: border, padding, swatch and the gap to the next one."""
 
 
 class RaceEntry(msgspec.Struct, frozen=True):
@@ -39,12 +34,6 @@ class RaceEntry(msgspec.Struct, frozen=True):
         place = f"{self.place} " if self.place else ""
         return f"{place}{self.name}, {self.result}"
 
-    @property
-    def short(self) -> str:
-        """The lane in fewer words, without its rate: "1 Adam, step 67"."""
-        name, _, rate = self.name.rpartition(" ")
-        return msgspec.structs.replace(self, name=name if name and rate[:1].isdigit() else self.name).words
-
 
 class RaceBar(QFrame):
     """Title and places. Low, it is one line; else each lane is a button that selects its run."""
@@ -56,7 +45,7 @@ class RaceBar(QFrame):
         super().__init__()
         self.setProperty("role", "card")
         self._appearance = appearance
-        self._low = self._done = False
+        self._low = False
         self.entries: tuple[RaceEntry, ...] = ()
         self._sentence = ""
         self.title = label("", "strong")
@@ -73,12 +62,10 @@ class RaceBar(QFrame):
         column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
         self.hide()
 
-    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry], done: bool = False) -> None:
-        """Show these places, the leader first; once the race is ``done`` as a podium. Cheap when nothing changed."""
-        known = (self.title.text(), self._sentence, self.entries, self._done)
-        if (title, sentence, tuple(entries), done) == known:
+    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry]) -> None:
+        """Show these places, the leader first. Cheap when nothing changed."""
+        if (title, sentence, tuple(entries)) == (self.title.text(), self._sentence, self.entries):
             return
-        self._done = done
         self.title.setText(title)
         self._sentence, self.entries = sentence, tuple(entries)
         self._fill()
@@ -91,9 +78,7 @@ class RaceBar(QFrame):
 
     def _fill(self) -> None:
         places = "; ".join(entry.words for entry in self.entries)
-        short = {entry.short for entry in self.entries}
-        line = "; ".join(entry.short for entry in self.entries) if len(short) == len(self.entries) else places
-        self.sentence.set_text(line if self._low else self._sentence)
+        self.sentence.set_text(places if self._low else self._sentence)
         self._area.setVisible(not self._low)
         self.setAccessibleName(f"{self.title.text()}: {places}")
         while len(self.chips) < len(self.entries):
@@ -135,41 +120,12 @@ class RaceBar(QFrame):
 
     def _arrange(self) -> None:
         used = self.chips[: len(self.entries)]
-        if self._stands(used):
-            self._arrange_podium(used)
-            return
-        for chip, entry in zip(used, self.entries, strict=True):
-            chip.setMinimumHeight(0)
-            self._show(chip, entry)
         wide = max((chip.sizeHint().width() + _GAP for chip in used), default=0)
         across = max((self.width() - _EDGES) // max(wide, _CHIP), 1)
         for number, chip in enumerate(self.chips):
             self._grid.addWidget(chip, number // across, number % across)
         for place in range(self._grid.columnCount()):
             self._grid.setColumnStretch(place, 1 if place < across else 0)
-
-    def _stands(self, used: Sequence[Button]) -> bool:
-        """Whether there is a podium: the race is over, three have a place, and there is room."""
-        placed = sum(entry.place > 0 for entry in self.entries)
-        return self._done and placed >= 3 and len(used) >= 3 and (self.width() - _EDGES) // 3 >= _PODIUM_CHIP
-
-    def _arrange_podium(self, used: Sequence[Button]) -> None:
-        """The first three beside each other, the winner highest; the others below them."""
-        for column_, (number, high) in enumerate(_PODIUM):
-            entry = self.entries[number]
-            used[number].set_words(f"{entry.place}  {entry.name}\n{entry.result}")
-            used[number].setAccessibleName(entry.words)
-            used[number].setMinimumHeight(high)
-            self._grid.addWidget(used[number], 0, column_, Qt.AlignmentFlag.AlignBottom)
-        room = (self.width() - _EDGES) // 3 - _CHIP_FRAME
-        for number, chip in enumerate(used[3:]):
-            words = self.entries[3 + number].short.replace(", best ", ", ")
-            chip.set_words(chip.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room))
-            chip.setAccessibleName(self.entries[3 + number].words)
-            chip.setMinimumHeight(0)
-            self._grid.addWidget(chip, 1 + number // 3, number % 3)
-        for place in range(max(self._grid.columnCount(), 3)):
-            self._grid.setColumnStretch(place, 1 if place < 3 else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Puts as many chips beside each other as can be read."""
