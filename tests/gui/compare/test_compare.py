@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QAction, QImage
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -191,43 +190,6 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
     assert view.canvas.chart is not None
     assert scene.told in view.canvas.chart.words()
-
-
-def entries(menu: QMenu) -> dict[str, QAction]:
-    """The entries of the menu of saved views, as it is opened now."""
-    menu.aboutToShow.emit()
-    return {entry.text(): entry for entry in menu.actions() if entry.text()}
-
-
-def test_a_view_is_saved_and_comes_back_with_its_filter(program: Program, qtbot: QtBot) -> None:
-    shown(program, qtbot)
-    compare, view, filtered = program.actions.compare, program.actions.compare.view, program.window.bottom.filter
-    view.pages.button("scatter").click()
-    view.colour.setCurrentIndex(view.colour.findData("learning_rate"))
-    view.target.setText("0.8")
-    view.log.click()
-    filtered.setText("learning_rate < 0.5")
-    before, menu = view.options(), view.saved.menu()
-    assert [text for text, entry in entries(menu).items() if entry.isEnabled()] == ["Save this view"]
-    entries(menu)["Save this view"].trigger()
-    name = "Scatter: test accuracy over learning rate by learning rate, logarithmic, target 0.8, all listed, "
-    name += "learning_rate < 0.5"
-    assert entries(menu)[name].isChecked()
-    view.pages.button("parallel").click()
-    view.sets.button("ticked").click()
-    view.colour.setCurrentIndex(0)
-    view.log.click()
-    filtered.clear()
-    assert not entries(menu)[name].isChecked()
-    entries(menu)[name].trigger()
-    assert (view.page(), view.sets.current(), view.options()) == ("scatter", "listed", before)
-    assert filtered.text() == "learning_rate < 0.5"
-    assert [one.name for one in compare.left().views["softmax"]] == [name]
-    forget = entries(menu)["Forget"].menu()
-    assert isinstance(forget, QMenu)
-    assert menu.findChildren(QMenu) == [forget], "one submenu, however often the menu was opened"
-    forget.actions()[0].trigger()
-    assert compare.left().views == {"softmax": ()}
 
 
 def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: FakeSession, qtbot: QtBot) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon, QPainter
@@ -25,7 +25,6 @@ from clew_gui.charts.compare import Form, ink_stroke, table_text
 from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
 from clew_gui.views.charts.painter import pen_of
 from clew_gui.views.compare.compare_canvas import CompareCanvas
-from clew_gui.views.compare.compare_state import CompareState, SavedView
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -39,8 +38,8 @@ from clew_gui.views.theme.parts import (
     row,
     set_role,
 )
+from clew_gui.views.window.window_state import CompareState
 from clew_shared.params import ParamSpec, convert
-from clew_shared.run_settings import inside
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
 SETS = (("ticked", "Ticked"), ("listed", "All listed"))
@@ -59,8 +58,6 @@ class CompareView(QWidget):
     run_chosen = Signal(str)
     export_asked = Signal(str)
     """Asks to write "png", "svg" or "csv"."""
-    filter_asked = Signal(str)
-    """Asks to filter the runs table."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -71,10 +68,6 @@ class CompareView(QWidget):
         """The settings that a person chose last, kept also while another exercise lacks them."""
         self.scales: dict[str, bool] = {}
         """The scales that a person chose, by exercise and metric."""
-        self.views: dict[str, tuple[SavedView, ...]] = {}
-        """The saved views, by exercise."""
-        self.filter_text: Callable[[], str] = str
-        """Returns the filter of the runs table."""
         self._exercise = ""
         self._logarithmic: Collection[str] = ()
         self.setObjectName("canvas")
@@ -114,12 +107,6 @@ class CompareView(QWidget):
         self.export.setMenu(menu)
         copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
         copy.clicked.connect(self.copy_table)
-        self.saved = IconButton(self._appearance, "pin", "Saved views", "Save what is compared, or go back to it")
-        self.saved.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        views = QMenu(self.saved)
-        forget = QMenu("Forget", views)
-        views.aboutToShow.connect(lambda: self._fill_views(views, forget))
-        self.saved.setMenu(views)
         self.repeats = QCheckBox("Mean over seeds")
         self.repeats.setAccessibleName("Mean over seeds")
         self.repeats.setChecked(True)
@@ -132,7 +119,7 @@ class CompareView(QWidget):
             box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             box.toggled.connect(lambda _on: self._edited())
         whole = QWidget()
-        row(self.pages, self.sets, self.repeats, None, self.saved, copy, self.export, gap=4, parent=whole)
+        row(self.pages, self.sets, self.repeats, None, copy, self.export, gap=4, parent=whole)
         return whole
 
     def _second_row(self) -> QWidget:
@@ -215,11 +202,14 @@ class CompareView(QWidget):
     def recall(self, state: CompareState) -> None:
         """Restores the state that another window left; names that are not known here change nothing."""
         self._filling = True
-        self._choose_pages(state.page, state.runs)
+        if state.page in dict(PAGES):
+            self.pages.choose(state.page)
+        if state.runs in dict(SETS):
+            self.sets.choose(state.runs)
         self._chosen = {self.value: state.value, self.colour: state.colour, self.across: state.x}
         self.target.setText(state.target)
         self.repeats.setChecked(state.group)
-        self.scales, self.views = dict(state.scales), dict(state.views)
+        self.scales = dict(state.scales)
         self._filling = False
 
     def left(self) -> CompareState:
@@ -234,83 +224,7 @@ class CompareView(QWidget):
             target=self.target.text(),
             group=self.repeats.isChecked(),
             scales=dict(self.scales),
-            views=dict(self.views),
         )
-
-    def _choose_pages(self, page: str, runs: str) -> None:
-        if page in dict(PAGES):
-            self.pages.choose(page)
-        if runs in dict(SETS):
-            self.sets.choose(runs)
-
-    # --- Saved views --------------------------------------------------------------------------------------------------
-
-    def _view_now(self) -> SavedView:
-        """What is shown, named after that."""
-        page, filtered = self.page(), self.filter_text()
-        over = f" over {inside(self.across.currentText())}" if page == "scatter" else ""
-        coloured = f" by {inside(self.colour.currentText())}" if self.colour.currentData() else ""
-        said = [
-            f"{dict(PAGES)[page]}: {inside(self.value.currentText())}{over}{coloured}",
-            "logarithmic" if self.log.isChecked() else "",
-            f"target {self.target.text()}" if self.target.text() else "",
-            "" if self.repeats.isChecked() else "each seed",
-            inside(dict(SETS)[self.sets.current()]),
-            filtered,
-        ]
-        return SavedView(
-            name=", ".join(filter(None, said)),
-            page=page,
-            runs=self.sets.current(),
-            value=self.value.currentData() or "",
-            colour=self.colour.currentData() or "",
-            x=self.across.currentData() or "",
-            target=self.target.text(),
-            group=self.repeats.isChecked(),
-            log=self.log.isChecked(),
-            filter=filtered,
-        )
-
-    def _fill_views(self, menu: QMenu, forget: QMenu) -> None:
-        menu.clear()
-        forget.clear()
-        now, saved = self._view_now(), self.views.get(self._exercise, ())
-        for one in saved:
-            entry = menu.addAction(one.name.replace("&", "&&"))
-            entry.setCheckable(True)
-            entry.setChecked(one == now)
-            entry.triggered.connect(lambda _checked=False, one=one: self.show_view(one))
-        menu.addSeparator()
-        save = menu.addAction("Save this view")
-        save.setEnabled(now not in saved)
-        save.triggered.connect(lambda: self._keep((*saved, now)))
-        menu.addMenu(forget)
-        forget.setEnabled(bool(saved))
-        for one in saved:
-            entry = forget.addAction(one.name.replace("&", "&&"))
-            entry.triggered.connect(lambda _checked=False, gone=one: self._forget(gone))
-
-    def _keep(self, views: tuple[SavedView, ...]) -> None:
-        """Keeps these views; of those with one name, which differ in what it does not say, the last."""
-        self.views[self._exercise] = tuple({one.name: one for one in views}.values())
-
-    def _forget(self, gone: SavedView) -> None:
-        self._keep(tuple(one for one in self.views.get(self._exercise, ()) if one != gone))
-
-    def show_view(self, view: SavedView) -> None:
-        """Compares as a person did when the view was saved."""
-        self._filling = True
-        self._choose_pages(view.page, view.runs)
-        for combo, name in ((self.value, view.value), (self.colour, view.colour), (self.across, view.x)):
-            self._chosen[combo] = name
-            combo.setCurrentIndex(max(combo.findData(name), 0))
-        self.target.setText(view.target)
-        self.repeats.setChecked(view.group)
-        self.scales[self._scale_key()] = view.log
-        self._show_scale()
-        self._filling = False
-        self.filter_asked.emit(view.filter)
-        self._edited()
 
     def page(self) -> Form:
         """The chosen picture."""
