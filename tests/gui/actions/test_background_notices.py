@@ -1,4 +1,4 @@
-"""What the system says of runs while nobody looks at the window."""
+"""What the window says of runs that ended while nobody looked at it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from PySide6.QtGui import QGuiApplication
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
-from clew_gui.views.actions.background_notices import BackgroundNotices, Notice
 from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_shared.journal.events import Diverged, RunState
 from tests.gui.conftest import Opener
@@ -21,22 +20,21 @@ class Watched:
 
     def __init__(self, program: Program, session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
         self.program, self.session = program, session
-        self.told: list[Notice] = []
         self.active = False
         monkeypatch.setattr(QGuiApplication, "applicationState", self._application)
-        wanted = lambda: local_settings(program.places).load().notices  # noqa: E731
-        self.notices = BackgroundNotices(program.controller, wanted, self.told.append)
 
     def _application(self) -> Qt.ApplicationState:
         state = Qt.ApplicationState
         return state.ApplicationActive if self.active else state.ApplicationInactive
 
     def tick(self, **changes: object) -> list[str]:
-        """The titles of what is said now."""
-        self.told.clear()
+        """What the window says when it comes to the front now."""
         self.session.tell(**changes)
         self.program.controller.bridge.tick()
-        return [notice.title for notice in self.told]
+        messages = self.program.window.messages
+        messages.hide()
+        QGuiApplication.instance().applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)  # type: ignore[union-attr]
+        return messages.line.text.text().split("\n") if messages.isVisible() else []
 
     def end(self, run: FakeRun, state: RunState = RunState.FINISHED) -> list[str]:
         run.end(state)
@@ -68,7 +66,7 @@ def begun(watched: Watched, study: str = "") -> FakeRun:
 
 def test_the_end_of_a_run_is_said_once_and_not_to_who_looks_at_the_window(watched: Watched) -> None:
     first, second = begun(watched), begun(watched)
-    assert watched.end(first) == ["Run 2: Finished"]
+    assert watched.end(first) == ["Run 2: Finished, all 500 steps"]
     assert watched.tick(states=frozenset({first.id})) == []
     watched.active = True  # the window itself, or a dialog of it
     assert watched.end(second, RunState.FAILED) == []
@@ -77,16 +75,14 @@ def test_the_end_of_a_run_is_said_once_and_not_to_who_looks_at_the_window(watche
 def test_a_divergence_is_said_while_the_run_goes_on(watched: Watched) -> None:
     run = begun(watched)
     run.history.feed(1, Diverged(metric="loss", value="NaN", step=7))
-    assert watched.tick(points=frozenset({run.id})) == ["Run 2 diverged"]
-    assert "step 7" in watched.told[0].text
+    assert watched.tick(points=frozenset({run.id})) == ["Run 2 diverged at step 7"]
     assert watched.tick(points=frozenset({run.id})) == []
 
 
 def test_of_a_study_the_last_end_speaks_for_all(watched: Watched) -> None:
     runs = [begun(watched, "sweep-1") for _ in range(3)]
     assert watched.end(runs[0]) == watched.end(runs[1], RunState.FAILED) == []
-    assert watched.end(runs[2]) == ["All 3 runs have ended"]
-    assert watched.told[0].text == "2 of 3 finished."
+    assert watched.end(runs[2]) == ["All 3 runs have ended, 2 of them finished"]
 
 
 def test_whoever_wants_no_messages_gets_none(watched: Watched) -> None:

@@ -414,7 +414,7 @@ def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
 
 _SWITCHES = {
     "advice": "Advice on runs, such as another learning rate",
-    "notices": "Messages of the system about runs while the window is in the background",
+    "notices": "Messages about what became of runs while the window was in the background",
 }
 """The settings of this computer that are on or off."""
 
