@@ -3,11 +3,9 @@ prediction."""
 
 from __future__ import annotations
 
-import math
 import re
 import time
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
@@ -24,9 +22,9 @@ from clew_gui.views.race.predict_dialog import PredictDialog
 from clew_gui.views.race.sweep_dialog import ManyChoices, RangeButton, RangeDialog, SweepDialog
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
-from clew_shared.journal.events import Points, Predicted, State
+from clew_shared.journal.events import Predicted, State
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RateRange
+from clew_shared.spec import Prediction, RateRange
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeSession
 
@@ -234,54 +232,32 @@ def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
     assert form.spec().rate_range is None, "the next run is no test"
 
 
-def test_a_prediction_is_drawn_with_the_arrow_keys_alone(program: Program) -> None:
-    program.window.next_run.predict.click()
-    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
-    board, shift = dialog.board, Qt.KeyboardModifier.ShiftModifier
-    board.setFocus()
-    QTest.keyClick(board, Qt.Key.Key_Up, shift)
-    QTest.keyClick(board, Qt.Key.Key_Up, shift)
-    assert board.accessibleDescription() == "Step 0, value 0.0794"
-    assert not dialog.go.isEnabled(), "one point is no curve"
-    for _ in range(6):
-        QTest.keyClick(board, Qt.Key.Key_Right, shift)
-    for _ in range(10):
-        QTest.keyClick(board, Qt.Key.Key_Down)
-    assert board.points() == [(0, 0.07943), (1000, 0.003162)]
-    QTest.keyClick(board, Qt.Key.Key_Left)
-    assert board.accessibleDescription() == "Step 983, value 0.00334, no point"
-    QTest.keyClick(board, Qt.Key.Key_Up)
-    assert len(board.points()) == 3
-    QTest.keyClick(board, Qt.Key.Key_Delete)
-    QTest.keyClick(dialog, Qt.Key.Key_Return)
-    prediction = program.window.next_run.prediction
-    assert prediction is not None
-    assert prediction.steps == (0, 1000)
-
-
-def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_result(
+def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_result(
     program: Program, session: FakeSession, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = program.window.next_run
     form.predict.click()
     dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
-    assert not dialog.go.isEnabled(), "nothing is drawn"
-    board = dialog.board
-    QTest.mousePress(board, Qt.MouseButton.LeftButton, pos=QPoint(60, 20))
-    QTest.mouseMove(board, QPoint(board.width() - 20, board.height() - 30))
-    QTest.mouseRelease(board, Qt.MouseButton.LeftButton, pos=QPoint(board.width() - 20, board.height() - 30))
-    dialog.go.click()
-    drawn = form.prediction
-    assert drawn is not None
-    assert (drawn.metric, drawn.steps[0], len(drawn.steps) > 50) == ("loss", 0, True)
-    assert drawn.values[0] > 2.5 > 0.3 > drawn.values[-1]
+    assert not dialog.go.isEnabled(), "nothing is expected"
+    dialog.metrics.setCurrentIndex(dialog.metrics.findData("loss"))
+    for wrong in ("much", "1e301"):
+        dialog.value.setText(wrong)
+        assert not dialog.go.isEnabled()
+        assert dialog.error.text()
+    dialog.value.setText("0.25")
+    assert not dialog.error.text()
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    expected = form.prediction
+    assert expected is not None
+    assert expected == Prediction("loss", (0, 1000), (0.25, 0.25))
+    assert form.predict.text().strip() == "Predicted: loss 0.25"
     form.run.click()
     form.clock = lambda: time.monotonic() + AGAIN_S  # a second click that is not one of a double click
     form.run.click()
     first, second = list(session.runs.values())[:2]
-    assert (first.spec.prediction, second.spec.prediction) == (drawn, None)
+    assert (first.spec.prediction, second.spec.prediction) == (expected, None)
     first.begin(500)
-    first.feed(Predicted(metric="loss", steps=drawn.steps, values=drawn.values))
+    first.feed(Predicted(metric="loss", steps=expected.steps, values=expected.values))
     program.controller.select(first.id)
     plots = program.window.run_view.plots
     qtbot.waitUntil(lambda: any(one.ghost is not None and one.ghost.stays for one in plots.canvas.drawn_setups))
@@ -296,24 +272,6 @@ def test_a_drawn_curve_goes_with_the_next_run_alone_and_is_shown_beside_its_resu
     monkeypatch.setattr("clew_gui.views.actions.panel_updater.prediction_words", asked.append)
     program.controller.panels.card()
     assert not asked, "it is worked out when something is new, not with each look at the card"
-
-
-def test_the_axis_of_a_prediction_shows_what_earlier_runs_have_measured(program: Program, session: FakeSession) -> None:
-    runs = [session.add("softmax") for _ in range(3)]
-    for run in runs:
-        run.begin(500)
-        run.train(500)
-    loss = runs[0].history.column("loss").values
-    for run, values in ((runs[1], (1e9, 1e30, np.inf)), (runs[2], (1e9, 1e20, 1e38))):  # the last one was stopped
-        column = np.array(values, "<f4").tobytes()
-        run.feed(Points(schema=1, first=500, count=3, seconds=0.1, clock=9.0, values=(column, column)))
-    program.window.next_run.predict.click()
-    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
-    low, high = (float(str(field.raw())) for field in dialog.ends)
-    assert low <= loss.min() < loss.max() <= high <= 1e5, "runs that diverged say nothing of the next one"
-    assert {round(math.log10(end), 9) % 1 for end in (low, high)} == {0}, "whole decades"
-    dialog.ends[0].set_value(high)
-    assert dialog.board.accessibleDescription(), "an axis without room is left as it was"
 
 
 def test_the_dialog_says_which_seeds_change_nothing(open_window: Opener) -> None:

@@ -69,21 +69,14 @@ class SweepActions(QObject):
         dialog.open()
 
     def ask_prediction(self) -> None:
-        """Open the board on which the expected curve of the next run is drawn."""
+        """Open the dialog that asks what a person expects of the next run."""
         card, form = self._controller.scope.card, self._window.next_run
         if card is None or not card.metrics:
             return
         steps = (defaults(card.params) | form.spec().params).get(STEPS)
         steps = steps if isinstance(steps, int) else 1000
-        histories = [run.history for run in self._controller.scope.runs() if not run.history.first_nonfinite]
-        dialog = PredictDialog(
-            self._window,
-            self._window.appearance,
-            card,
-            steps,
-            lambda metric: [history.column(metric).values for history in histories],
-        )
-        dialog.drawn.connect(form.predicted)
+        dialog = PredictDialog(self._window, self._window.appearance, card, form.spec(), steps)
+        dialog.predicted.connect(form.predicted)
         dialog.open()
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:

@@ -129,7 +129,7 @@ class NextRun(QWidget):
         self.race = Button(appearance, "Race…", "quiet", "flag", "Race several optimizers from the same start (Ctrl+R)")
         self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None
-        self.predict = Button(appearance, "", "quiet", "eye", "Draw the curve that you expect, before the run begins")
+        self.predict = Button(appearance, "", "quiet", "eye", "Say what you expect in the end, before the run begins")
         self.predict.clicked.connect(self.predict_asked)
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
@@ -467,7 +467,8 @@ class NextRun(QWidget):
     def predicted(self, prediction: Prediction | None) -> None:
         """Keeps what a person expects of the next run; None for nothing."""
         self.prediction = prediction
-        self.predict.set_words("Predict first…" if prediction is None else f"Predicted: {prediction.metric}")
+        expected = f"{prediction.metric} {prediction.values[-1]:.4g}" if prediction is not None else ""
+        self.predict.set_words(f"Predicted: {expected}" if expected else "Predict first…")
         self.unpredict.setVisible(prediction is not None)
 
     def ask_run(self) -> None:

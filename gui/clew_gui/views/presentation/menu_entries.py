@@ -45,7 +45,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("race", "R&ace…", "Ctrl+R"),
             Action("sweep", "S&weep…", "Ctrl+Shift+R", tip="Train once with each of many values"),
             Action("range", "Learnin&g-rate range test…", tip="One run in which the learning rate grows"),
-            Action("predict", "Pr&edict first…", "Ctrl+Shift+P", tip="Draw the curve that you expect, then run"),
+            Action("predict", "Pr&edict first…", "Ctrl+Shift+P", tip="Say what you expect in the end, then run"),
             Action("slides", "Sli&des' values", "Ctrl+Shift+D"),
             Action("reuse", "&Use the selected run's settings", "Ctrl+E"),
             None,
