@@ -80,7 +80,6 @@ def commands(gpus: int) -> list[tuple[str, ...]]:
         (*cut, "--cut", "hybrid"),
         servers,
         (*servers, "--mode", "sync"),
-        (*servers, "--local-steps", "4"),
         ("run", "pipeline", "--data", "digits", "--feeding", "prefetch"),
         ("run", "bandwidth", "--batch-size", "64"),
         ("scaling", "cnn", "--data", "digits", "--steps", "200", "--devices", ",".join(map(str, counts))),

@@ -78,6 +78,10 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[float, ...]
 
 
+_NO_LOCAL_STEPS = {"local_steps": 1}
+"""An option of parameter servers in earlier versions, with the value at which it did nothing."""
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The settings of one run: the exercise, its hyperparameters, the seed, the data and where it spreads.
 
@@ -112,6 +116,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     prediction: Prediction | None = None
     trace: int = 0
     per_core: bool = False
+
+    def __post_init__(self) -> None:
+        """Drop an option of earlier versions that says nothing."""
+        if _NO_LOCAL_STEPS.items() <= self.options.items():
+            left = {name: value for name, value in self.options.items() if name not in _NO_LOCAL_STEPS}
+            msgspec.structs.force_setattr(self, "options", left)
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -282,12 +292,7 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
         text = f"The exercise {card.id!r} cannot be run with the strategy {spec.strategy!r}."
         return [Problem("spec.strategy", text, f"Possible: {', '.join(known)}.", "strategy")]
     known_options = {one.name for one in chosen.params}
-    words = f"The strategy {chosen.id!r} has no setting"
-    found = [
-        Problem("spec.options", f"{words} {name!r}.", "Leave it out.", f"options.{name}")
-        for name in spec.options
-        if name not in known_options
-    ]
+    found = [_unknown_option(chosen, name) for name in spec.options if name not in known_options]
     given = {name: value for name, value in spec.options.items() if name in known_options}
     wrong = check(chosen.params, given)[1]
     found += [msgspec.structs.replace(one, where=f"options.{one.where}") for one in wrong]
@@ -306,6 +311,14 @@ def check_strategy(spec: RunSpec, card: ExerciseCard) -> list[Problem]:
             Problem("spec.precision", f"The exercise {card.id!r} has no choice of precision.", where="precision")
         )
     return found
+
+
+def _unknown_option(strategy: StrategyCard, name: str) -> Problem:
+    if name in _NO_LOCAL_STEPS:
+        hint = "Leave them out, or take the strategy local-sgd: devices train alone and average their weights."
+        return Problem("spec.local_steps", "Parameter servers have no local steps any more.", hint, f"options.{name}")
+    text = f"The strategy {strategy.id!r} has no setting {name!r}."
+    return Problem("spec.options", text, "Leave it out.", f"options.{name}")
 
 
 def check_extras(spec: RunSpec, card: ExerciseCard) -> list[Problem]:

@@ -4,20 +4,15 @@ imported, so these know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 from clew_shared.base.problem import Problem
-from clew_shared.params import Choice, Condition, Knob, Params, Value, build
+from clew_shared.params import Choice, Condition, Knob, Params, build
 from clew_shared.spec import RunSpec
 
 ASYNC, SYNC, BOUNDED, LOCK_FREE = "async", "sync", "bounded", "lock-free"
 WAIT, DROP = "wait", "drop"
-LOCAL_MODES = (ASYNC, BOUNDED)
-"""Modes in which a worker may take several steps before it sends anything."""
-LOCAL_OPTIMIZER = "sgd"
-"""The optimizer of local steps, plain gradient descent: slots of another optimizer would be on each worker, in no
-checkpoint."""
 MOST_WORKERS = 64
 """The coordinator has a thread for each of them."""
 WORKER, SERVER = "worker", "ps"
@@ -95,20 +90,6 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
             shown_when=Condition("mode", (ASYNC, BOUNDED, LOCK_FREE)),
         ),
     ] = 1
-    local_steps: Annotated[
-        int,
-        Knob(
-            "Local steps",
-            "Steps of gradient descent that a worker takes on a copy of the weights, each with its own batch, before"
-            " it sends the sum of the changes as one update.",
-            group=_GROUP,
-            unit="steps",
-            ge=1,
-            le=1000,
-            log=True,
-            shown_when=Condition("mode", LOCAL_MODES),
-        ),
-    ] = 1
 
 
 def roles(spec: RunSpec) -> list[tuple[str, int]]:
@@ -120,21 +101,9 @@ def roles(spec: RunSpec) -> list[tuple[str, int]]:
     return [(role, number) for role, count in counts.items() for number in range(count)]
 
 
-def check(spec: RunSpec, values: Mapping[str, Value]) -> Iterator[Problem]:
-    """Says what is wrong with how the workers of ``spec`` keep together; ``values`` are its hyperparameters."""
+def check(spec: RunSpec) -> Iterator[Problem]:
+    """Says what is wrong with how the workers of ``spec`` keep together."""
     mode = spec.options.get("mode", ASYNC)
     if mode == LOCK_FREE and spec.nodes > 1:
         text = f"Lock-free threads are on one node, not on {spec.nodes}."
         yield Problem("spec.nodes", text, "Take 1 node, or another mode.", "nodes")
-    if spec.options.get("local_steps", 1) == 1:
-        return
-    optimizer = values.get("optimizer", LOCAL_OPTIMIZER)
-    if mode not in LOCAL_MODES:
-        why = "all workers make each update together" if mode == SYNC else "threads change the same weights at once"
-        text = f"There are no local steps in the mode {mode}: {why}."
-        yield Problem("spec.local_steps", text, f"Take the mode {' or '.join(LOCAL_MODES)}.", "options.local_steps")
-    if optimizer != LOCAL_OPTIMIZER:
-        text = f"Local steps are plain gradient descent: {optimizer} would keep slots on each worker, in no checkpoint."
-        yield Problem(
-            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
-        )

@@ -12,15 +12,14 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import testing
-from tensorflow.python.distribute.ps_values import CachingVariable
 
 from clew_agent.strategies.base import Rows
 from clew_agent.strategies.cluster_settings import SERVER, WORKER, ParameterServerSettings
@@ -57,7 +56,7 @@ class ServerCluster:
 
     def __init__(self, addresses: Mapping[str, Sequence[str]], settings: ParameterServerSettings) -> None:
         self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
-        self.updates_per_call, self.local_steps = settings.updates_per_call, settings.local_steps
+        self.updates_per_call = settings.updates_per_call
         self.replicas = self.workers = len(addresses["worker"])
         self.slowed = dict[int, float]()
         self._look: Callable[[], None] = lambda: None
@@ -96,10 +95,7 @@ class ServerCluster:
 
     def scope(self) -> AbstractContextManager[object]:
         """Returns the scope in which variables are made on the servers, shared out among them."""
-        scope = ExitStack()
-        scope.enter_context(self._strategy.scope())
-        if self.local_steps > 1:
-            scope.enter_context(tf.variable_creator_scope(_copied))
+        scope: AbstractContextManager[object] = self._strategy.scope()
         return scope
 
     def run(self, replica: Callable[[], tf.Tensor]) -> tf.Tensor:
@@ -198,7 +194,7 @@ class WorkerThreads(ServerCluster):
 
     def __init__(self, settings: ParameterServerSettings) -> None:
         self.mode, self.staleness, self.late = settings.mode, settings.staleness, settings.late
-        self.updates_per_call, self.local_steps = settings.updates_per_call, 1
+        self.updates_per_call = settings.updates_per_call
         self.replicas = self.workers = settings.workers
         self.slowed = {}
         self._look = lambda: None
@@ -245,47 +241,6 @@ class WorkerThreads(ServerCluster):
     def exclusively(self, work: Callable[[], tf.Tensor]) -> tf.Tensor:
         """Does ``work``, but not exclusively: that is what this mode is about."""
         return work()
-
-
-class CopiedVariable(CachingVariable):  # type: ignore[misc]  # TensorFlow has no types
-    """A variable on a server for which a worker can have a copy: what reads the variable meanwhile gets the copy.
-
-    ``CachingVariable`` is what TensorFlow itself puts around each variable of a server, so that a worker can keep what
-    it has read.
-    """
-
-    copy: tf.Tensor | None = None
-
-    def read_value(self) -> tf.Tensor:
-        """Returns the copy, or the server's value."""
-        return super().read_value() if self.copy is None else self.copy
-
-    def value(self) -> tf.Tensor:
-        """Returns the copy, or the server's value."""
-        return super().value() if self.copy is None else self.copy
-
-    def sparse_read(self, indices: tf.Tensor, name: str | None = None) -> tf.Tensor:
-        """Returns some rows of it."""
-        return super().sparse_read(indices, name) if self.copy is None else tf.gather(self.copy, indices)
-
-    def _dense_var_to_tensor(self, dtype: Any = None, name: Any = None, as_ref: bool = False) -> tf.Tensor:
-        return super()._dense_var_to_tensor(dtype, name, as_ref) if self.copy is None else self.copy
-
-
-def _copied(make: Callable[..., tf.Variable], **options: Any) -> CopiedVariable:
-    return CopiedVariable(make(**options))
-
-
-@contextmanager
-def with_copies(variables: Sequence[CopiedVariable], copies: Sequence[tf.Tensor]) -> Iterator[None]:
-    """Traced: what reads the ``variables`` gets these ``copies``."""
-    for variable, copy in zip(variables, copies, strict=True):
-        variable.copy = copy
-    try:
-        yield
-    finally:
-        for variable in variables:
-            variable.copy = None
 
 
 def serve(cluster: Mapping[str, Sequence[str]], job: str, number: int) -> object:

@@ -28,12 +28,12 @@ class StrategyEntry:
     """What is known of a strategy before TensorFlow is imported.
 
     ``roles`` are those of a run's other processes, in the order in which they take the nodes; none where all do the
-    same. ``check`` says what is wrong with a spec and its hyperparameters beyond what the card says. ``on_servers``: a
+    same. ``check`` says what is wrong with a spec beyond what the card says. ``on_servers``: a
     coordinator hands batches out to workers, with an engine of its own (``training.servers``).
     """
 
     roles: Callable[[RunSpec], Sequence[Role]] = lambda _: ()
-    check: Callable[[RunSpec, Mapping[str, Value]], Iterator[Problem]] = lambda _spec, _values: iter(())
+    check: Callable[[RunSpec], Iterator[Problem]] = lambda _: iter(())
     on_servers: bool = False
 
 

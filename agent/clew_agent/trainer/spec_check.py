@@ -46,7 +46,7 @@ def misfits(spec: RunSpec, card: ExerciseCard, search: Search, revision: int = 0
         *specs.misfits(spec, card),
         *_preset(spec, card),
         *_strategy(spec, card),
-        *entry(spec.strategy).check(spec, values),
+        *entry(spec.strategy).check(spec),
         *_length(card, values),
         *_data(spec, card, search),
     )

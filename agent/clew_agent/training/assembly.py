@@ -93,13 +93,13 @@ class Recipe:
         wanted = [spec.name for spec in exercise.metrics if not spec.per_step]
         return Assembly(model, state, step, _evaluators(model, wanted))
 
-    def course(self, made: Assembly, batches: int = 1) -> Course:
-        """The course of the run, whose steps take so many ``batches`` each."""
+    def course(self, made: Assembly) -> Course:
+        """The course of the run."""
         return Course(
             self._settings,
             self.exercise.metrics,
             len(made.step.source.arrays.x),
-            batches * made.step.batch_size,
+            made.step.batch_size,
             measured=sum(one.size for one in made.evaluators),
             watch=made.model.watch,
         )

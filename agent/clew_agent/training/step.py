@@ -185,19 +185,16 @@ class TrainingStep:
         step: tf.Tensor,
         now: Mapping[str, tf.Tensor],
         repetition: int = 0,
-        copies: Sequence[tf.Tensor] = (),
     ) -> tuple[Loss, list[tf.Tensor | None]]:
-        """The loss of ``part`` for these rows, and its gradient for each of the part's variables, or for the ``copies``
-        that are read in their place.
+        """The loss of ``part`` for these rows, and its gradient for each of the part's variables.
 
         Where a metric asks for the norm of a gradient, it is among the loss' metrics.
         """
         context = StepContext(self.seed, step, now, rows, part.name, repetition)
         with tf.GradientTape() as tape:
-            tape.watch(copies)
             loss = part.loss(batch, context)
             value = loss.value if self.loss_scale == 1 else loss.value * self.loss_scale
-        gradients = tape.gradient(value, list(copies or part.variables.values()))
+        gradients = tape.gradient(value, list(part.variables.values()))
         if self.loss_scale != 1:
             gradients = [None if one is None else one / self.loss_scale for one in gradients]
         return Loss(loss.value, {**self._gradient_norms(part, gradients, batch), **loss.metrics}), gradients

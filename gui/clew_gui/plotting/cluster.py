@@ -23,7 +23,7 @@ from clew_shared.study.usage import process_now
 
 THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]
-_NUMBERS = ("staleness", "workers", "servers", "local_steps")
+_NUMBERS = ("staleness", "workers", "servers")
 _LATEST = 500
 """The staleness of so many of the latest gradients is drawn over that of all."""
 _FOLLOWED = 20_000
@@ -52,15 +52,14 @@ class ClusterSetup(NamedTuple):
     late: str
     workers: int
     servers: int
-    local_steps: int
 
     @property
     def words(self) -> str:
-        """``asynchronous``; with the bound and the local steps of an update where there are such."""
+        """``asynchronous``; with the bound where there is one."""
         words = {"async": "asynchronous", "sync": "synchronous"}.get(self.mode, self.mode)
         if self.mode == "bounded":
             words = f"staleness at most {self.staleness} by {'waiting' if self.late == 'wait' else 'dropping'}"
-        return words if self.local_steps <= 1 else f"{words}, {self.local_steps} local steps"
+        return words
 
 
 def setup_of(spec: RunSpec, card: ExerciseCard | None) -> ClusterSetup:
@@ -71,7 +70,7 @@ def setup_of(spec: RunSpec, card: ExerciseCard | None) -> ClusterSetup:
     numbers = {name: found if isinstance(found := values.get(name), int) else 0 for name in _NUMBERS}
     mode, late = str(values.get("mode", "")), str(values.get("late", ""))
     servers = 0 if mode == THREADS else numbers["servers"]
-    return ClusterSetup(mode, numbers["staleness"], late, numbers["workers"], servers, numbers["local_steps"])
+    return ClusterSetup(mode, numbers["staleness"], late, numbers["workers"], servers)
 
 
 class Role(NamedTuple):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from clew_shared.journal.events import Checkpoint, Event, Log, Peer, Schema, Updates
+from clew_shared.journal.events import Checkpoint, Event, Log, Peer, Updates
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
@@ -107,43 +107,8 @@ def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: Los
     np.testing.assert_allclose(losses[0][:10], single[:10], rtol=1e-5)
 
 
-def test_one_local_step_is_an_update_as_without_them(single: Losses, tmp_path: Path) -> None:
-    losses, moved = [], []
-    variants: dict[str, dict[str, Any]] = {"without": {}, "one": {"local_steps": 1}}
-    for name, options in variants.items():
-        spec, folder = servers_spec(tmp_path / name, name, STEPS, workers=1, **options), tmp_path / name / "run"
-        with running("run", spec, "--out", folder) as process:
-            assert end(process)[0] == 0
-        losses.append(losses_of(folder))
-        moved.append({one.moved for one in events(folder) if isinstance(one, Updates)})
-    np.testing.assert_array_equal(losses[0], losses[1])
-    np.testing.assert_allclose(losses[0], single, rtol=1e-5)
-    assert moved == [{MOVED}] * 2
-
-
-def test_the_sum_of_local_steps_is_one_update_also_when_a_worker_is_killed(single: Losses, tmp_path: Path) -> None:
-    """With a bound of 0 batches go one after the other: updates of three local steps go the way of single steps."""
-    updates, losses = 300, []
-    for name, killed in (("whole", False), ("hurt", True)):
-        options: dict[str, Any] = {"mode": "bounded", "staleness": 0, "workers": 2, "local_steps": 3}
-        spec, folder = servers_spec(tmp_path / name, name, updates, **options), tmp_path / name / "run"
-        with running("run", spec, "--out", folder) as process:
-            if killed:
-                kill_the_first_worker(folder, after=20)
-            assert end(process)[0] == 0
-        found = events(folder)
-        assert_each_step_once(found, updates)
-        assert {(peer.role, peer.index) for peer in peers(found, "lost")} == ({("worker", 0)} if killed else set())
-        assert [one.batch_size for one in found if isinstance(one, Schema)] == [3 * SETTINGS["batch_size"]]
-        assert {one.moved for one in found if isinstance(one, Updates)} == {MOVED}, "once, however many steps"
-        assert verify_run(folder).findings == ()
-        losses.append(losses_of(folder))
-    np.testing.assert_array_equal(losses[0], losses[1])
-    np.testing.assert_allclose(losses[0][: STEPS // 3], np.reshape(single, (-1, 3)).mean(1), rtol=1e-5)
-
-
-def test_staleness_counts_updates_and_not_the_local_steps_in_them(tmp_path: Path) -> None:
-    spec, folder = servers_spec(tmp_path / "spec", "stale", 10**6, local_steps=4), tmp_path / "run"
+def test_staleness_counts_updates(tmp_path: Path) -> None:
+    spec, folder = servers_spec(tmp_path / "spec", "stale", 10**6), tmp_path / "run"
     with running("run", spec, "--out", folder) as process:
         client = Remote("stale")
         try:

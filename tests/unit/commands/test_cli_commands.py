@@ -437,7 +437,7 @@ def test_show_tells_what_parameter_servers_took(tmp_path: Path, capsys: pytest.C
     assert re.search(r"^ +2 +\d\d % +#+$", text, re.MULTILINE)
     assert re.search(r"Shares +worker 0 \d\d %, worker 1 \d+ %, worker 2 \d\d %", text)
     found = json.loads(said(capsys, "show", str(folder.path), "--json"))
-    assert found["cluster"] == {**options, "servers": 1, "local_steps": 1}
+    assert found["cluster"] == {**options, "servers": 1}
     assert found["updates"]["applied"] + found["updates"]["dropped"] == found["updates"]["gradients"] > 150
     assert found["updates"]["staleness"]["max"] == 2
     assert sum(worker["share"] for worker in found["updates"]["workers"]) == pytest.approx(1.0)

@@ -60,7 +60,7 @@ def free(*names: str) -> frozenset[str]:
 
 
 SERVERS = "parameter-server"
-_OPTIONS = ("workers", "mode", "local_steps")
+_OPTIONS = ("workers", "mode")
 
 
 def anyhow(strategy: str = "", devices: int = 1, data: str = "", preset: str = "", **settings: Value) -> Run:
@@ -165,7 +165,6 @@ TABLE = {
             "one worker": anyhow(SERVERS, workers=1),
             "a larger network": anyhow(SERVERS, network="cnn"),
             "more steps": anyhow(SERVERS, steps=5000),
-            "local steps": anyhow(SERVERS, local_steps=10),
             "larger batches": anyhow(SERVERS, batch_size=1000),
             "another optimizer": anyhow(SERVERS, optimizer="adam"),
         },

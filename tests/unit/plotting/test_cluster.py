@@ -186,7 +186,6 @@ def test_a_run_without_updates_shows_who_is_asked_for() -> None:
     ]
     assert [log.text for log in history.logs] == ["Slowed worker 1: ×2."]
     assert setup_of(spec_of(mode="bounded", late="wait", staleness=4), None).words == "staleness at most 4 by waiting"
-    assert setup_of(spec_of(local_steps=10), None).words == "asynchronous, 10 local steps"
 
 
 def test_the_cluster_is_told_as_the_slides_build_it() -> None:

@@ -23,13 +23,13 @@ def test_every_way_is_tried_and_one_failure_is_the_status(gpus: int, devices: st
     found = Devices(tuple(Gpu(str(number), f"NVIDIA H100 ({number})") for number in range(gpus)))
     assert check(found, log, call) == 1
     measured = ["pipeline", "bandwidth", "cnn"]
-    assert [words[1] for words in called] == ["softmax"] * 4 + ["model-parallel"] * 2 + ["ps-lab"] * 3 + measured
+    assert [words[1] for words in called] == ["softmax"] * 4 + ["model-parallel"] * 2 + ["ps-lab"] * 2 + measured
     assert ["--trace" in words for words in called[:4]] == [False, True, True, False]
     assert called[2][-1] == devices
     assert [words[-1] for words in called[4:6]] == ["tiny" if devices == "1" else devices, "hybrid"]
     text = log.read_text()
     assert "NVIDIA H100 (0)" in text.splitlines()[0]
-    assert (text.count("exit status 0"), text.count("exit status 1")) == (11, 1)
+    assert (text.count("exit status 0"), text.count("exit status 1")) == (10, 1)
 
 
 def test_without_a_gpu_nothing_is_tried_and_nothing_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ from clew_shared.journal.files import MAGIC, JournalWriter, Record, encode_frame
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
-from clew_shared.params import ParamSpec, Value
+from clew_shared.params import ParamSpec
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import Fetch
 from tests.unit.runs import describe, points, small_run
@@ -124,23 +124,13 @@ def test_several_problems_as_one_keep_all_ways_out() -> None:
     assert combine(found).remedies == (digits, runs)
 
 
-@pytest.mark.parametrize(
-    ("mode", "local_steps", "optimizer", "where"),
-    [
-        ("async", 3, "sgd", []),
-        ("sync", 1, "adam", []),
-        ("sync", 3, "sgd", ["options.local_steps"]),
-        ("lock-free", 3, "adam", ["options.local_steps", "optimizer"]),
-        ("bounded", 3, "momentum", ["optimizer"]),
-    ],
-)
-def test_local_steps_are_gradient_descent_by_workers_that_do_not_wait_for_each_other(
-    mode: str, local_steps: int, optimizer: str, where: list[str]
-) -> None:
-    options: dict[str, Value] = {"mode": mode, "local_steps": local_steps}
-    spec = RunSpec(exercise="ps-lab", data="digits", strategy="parameter-server", options=options)
-    found = check_spec(msgspec.structs.replace(spec, params={"optimizer": optimizer}), load_builtin(), Search())
-    assert [one.where for one in found] == where
+def test_local_steps_of_an_earlier_version_are_refused_by_name_and_one_is_none() -> None:
+    spec = RunSpec(exercise="ps-lab", data="digits", strategy="parameter-server", options={"local_steps": 1})
+    assert spec.options == {}
+    assert check_spec(spec, load_builtin(), Search()) == ()
+    (found,) = check_spec(msgspec.structs.replace(spec, options={"local_steps": 3}), load_builtin(), Search())
+    assert (found.code, found.where) == ("spec.local_steps", "options.local_steps")
+    assert "local-sgd" in found.hint
 
 
 def test_a_strategy_that_the_trainer_has_is_taken() -> None:

@@ -59,7 +59,7 @@ class ServerEngine:
         self._recipe = Recipe(exercise, settings, seed, data, precision)
         self._clusters = clusters
         self._made, self._servers = self._assemble(cluster)
-        self.course = self._recipe.course(self._made, cluster.local_steps)  # a worker takes a batch for each of them
+        self.course = self._recipe.course(self._made)
         self.parts = StepParts()
         self._sizer = BlockSizer(self.course.steps, BLOCK_S)
         self._pictures = self._recipe.pictures(self._made, self.course)

@@ -11,20 +11,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.engine.blocks import BlockUpdates
 from clew_agent.strategies.base import Rows
-from clew_agent.strategies.cluster_settings import BOUNDED, DROP, LOCAL_OPTIMIZER, SYNC
-from clew_agent.strategies.parameter_server import ServerCluster, after, apply_on_server, pause, with_copies
+from clew_agent.strategies.cluster_settings import BOUNDED, DROP, SYNC
+from clew_agent.strategies.parameter_server import ServerCluster, after, apply_on_server, pause
 from clew_agent.training.exercise import Batch
 from clew_agent.training.servers.calls import Calls
 from clew_agent.training.state import check_resumable
 from clew_agent.training.step import TrainingStep
-from clew_shared.base.problem import problem
 
 _VERSION, _STALENESS, _STATUS, _WORKER, _SECONDS, _ENDED, _METRICS = range(7)
 """Columns of what the server keeps of an update; the exercise's per-step metrics are the last ones."""
@@ -35,7 +33,6 @@ batches; from ``_HEAD`` on live values, then pauses."""
 _KEPT = 4096
 """Number of updates that the server keeps: no block has more."""
 _UNBOUNDED = 2**31 - 1
-_ONE_LOCAL_STEP = "Set local steps to 1."
 
 Row = npt.NDArray[np.float64]
 
@@ -48,8 +45,6 @@ class Servers:
     """The traced step on the cluster, its calls, and what is kept on the servers beside the variables."""
 
     def __init__(self, step: TrainingStep, cluster: ServerCluster) -> None:
-        if cluster.local_steps > 1:
-            _check_descent(step.model.parts[0].optimizer.rule)
         self.cluster = cluster
         self._step = step
         self._part = step.model.parts[0]
@@ -93,28 +88,17 @@ class Servers:
         return 2 * int(sum(variable.shape.num_elements() * variable.dtype.size for variable in self._trained))
 
     def check(self, known: Mapping[str, tf.Variable]) -> None:
-        """Refuse a step that could not be resumed: hidden generators. Refuse local steps where the loss reads a weight
-        in a way for which there is no copy: it would be the server's."""
-        check_resumable(self._traced_here(), known, spread=True)
-        if self.cluster.local_steps > 1:
-            read = {id(one) for one in self._traced_here(copied=True).captured_inputs}
-            shared = [name for name, one in self._part.variables.items() if id(one.handle) in read]
-            if shared:
-                text = f"The loss of {self._part.name} reads {shared[0]!r} in a way for which a worker has no copy."
-                raise problem("spec.local_steps", text, _ONE_LOCAL_STEP, "options.local_steps")
+        """Refuse a step that could not be resumed: hidden generators."""
 
-    def _traced_here(self, *, copied: bool = False) -> Any:
         def forward(batch: tf.Tensor) -> tf.Tensor:
             step = self._step
             picked = step.source.pick(batch)
             whole = self.cluster.rows(step.batch_size)
             now = {name: tf.constant(1.0, tf.float64) for name in step.live}
-            copies = [tf.zeros(one.shape, one.dtype) for one in self._trained] if copied else []
-            with with_copies(self._trained if copied else [], copies):
-                samples = step.source.batch(picked)
-                return step.loss_and_gradients(self._part, samples, whole, batch, now, copies=copies)[0].value
+            return step.loss_and_gradients(self._part, step.source.batch(picked), whole, batch, now)[0].value
 
-        return tf.function(forward, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
+        traced = tf.function(forward, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
+        check_resumable(traced, known, spread=True)
 
     def warm_up(self, live: Row) -> None:
         """Have every worker trace and compute its first updates."""
@@ -231,10 +215,7 @@ class Servers:
         with tf.control_dependencies([read]):
             _, _, first, live, pauses = self._unpacked(words)
             batch = first + tf.cast(place, tf.int64)
-            if self.cluster.local_steps > 1:
-                metrics, found = self._descended(source, whole, batch, read, live)
-            else:
-                metrics, found = self._gradients(source.batch(source.pick(batch)), whole, batch, live)
+            metrics, found = self._gradients(source.batch(source.pick(batch)), whole, batch, live)
             report = self._report(metrics, found, tf.gather(pauses, worker), worker)
         with tf.control_dependencies([report]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(found)]
@@ -247,43 +228,12 @@ class Servers:
                 return self.cluster.exclusively(lambda: self._once(ticket, read, sent, report, began))
 
     def _gradients(
-        self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor, copies: Sequence[tf.Tensor] = ()
+        self, batch: Batch, rows: Rows, number: tf.Tensor, live: tf.Tensor
     ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """The metrics of ``batch`` and the gradients for the variables, or for the ``copies`` of them."""
+        """The metrics of ``batch`` and the gradients for the variables."""
         step = self._step
-        loss, gradients = step.loss_and_gradients(self._part, batch, rows, number, step.named(live), copies=copies)
+        loss, gradients = step.loss_and_gradients(self._part, batch, rows, number, step.named(live))
         return step.columns({"loss": loss.value, **loss.metrics}), gradients
-
-    def _descended(
-        self, source: Any, rows: Rows, number: tf.Tensor, read: tf.Tensor, live: tf.Tensor
-    ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """Local steps of gradient descent with the rate of step ``read``, each on the next batch.
-
-        Returns the mean of their metrics, and the change of each variable (None for one that has no gradient).
-        """
-        count, optimizer = self.cluster.local_steps, self._part.optimizer
-        optimizer.rate.set(read, self._step.named(live))
-        rate, decay = optimizer.rule._get_current_learning_rate(), optimizer.rule.weight_decay or 0.0
-        begun = [tf.identity(variable.read_value()) for variable in self._trained]
-        changed: set[int] = set()
-
-        def one(place: tf.Tensor, total: tf.Tensor, *copies: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            batch = number * count + place
-            with with_copies(self._trained, copies):
-                metrics, gradients = self._gradients(source.batch(source.pick(batch)), rows, batch, live, copies)
-            changed.update(which for which, gradient in enumerate(gradients) if gradient is not None)
-            pairs = zip(copies, gradients, strict=True)
-            return (
-                place + 1,
-                total + metrics,
-                *(copy if gradient is None else _descend(copy, gradient, rate, decay) for copy, gradient in pairs),
-            )
-
-        empty = tf.zeros([len(self._step.metrics)], self._step.dtype)
-        start = (tf.constant(0, tf.int64), empty, *begun)
-        _, total, *ended = tf.while_loop(lambda place, *_: place < count, one, start, parallel_iterations=1)
-        pairs = enumerate(zip(ended, begun, strict=True))
-        return total / count, [after - before if which in changed else None for which, (after, before) in pairs]
 
     def _report(
         self, metrics: tf.Tensor, found: Sequence[tf.Tensor | None], seconds: tf.Tensor, worker: tf.Tensor
@@ -297,18 +247,6 @@ class Servers:
     def _pairs(self, found: Sequence[tf.Tensor | None]) -> Iterator[tuple[tf.Tensor | None, tf.Variable]]:
         return zip(found, self._trained, strict=True)
 
-    def _move(self, found: Sequence[tf.Tensor | None]) -> None:
-        """Does one update of the variables by gradients, or by changes where workers take local steps."""
-        rule = self._part.optimizer.rule
-        if self.cluster.local_steps == 1:
-            apply_on_server(rule, found, self._trained)
-            return
-        for change, variable in self._pairs(found):
-            if change is not None:
-                with tf.device(variable.device):
-                    variable.assign_add(change, read_value=False)
-        rule.iterations.value.assign_add(1, read_value=False)
-
     def _fresh(
         self, read: tf.Tensor, sent: Sequence[tf.Tensor | None], report: tf.Tensor, torn: tf.Tensor, began: tf.Tensor
     ) -> tf.Tensor:
@@ -319,7 +257,7 @@ class Servers:
         status = tf.where(torn, _TORN, tf.where(late, _DROPPED, _APPLIED))
 
         def apply() -> tf.Tensor:
-            with after(lambda: self._move(sent)):
+            with after(lambda: apply_on_server(self._part.optimizer.rule, sent, self._trained)):
                 return tf.identity(self._version.assign_add(1, read_value=True)) - 1
 
         step_done = tf.cond(tf.equal(status, _APPLIED), apply, self._version.read_value)
@@ -408,23 +346,6 @@ class Servers:
 def _row(head: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
     """Columns of what comes back, in float64."""
     return tf.concat([tf.cast(head, tf.float64), tf.cast(rest, tf.float64)], 0)
-
-
-def _descend(weights: tf.Tensor, gradient: tf.Tensor, rate: tf.Tensor, decay: float) -> tf.Tensor:
-    """Does one step of gradient descent, as ``apply_on_server`` does it with Keras' SGD."""
-    rate = tf.cast(rate, weights.dtype)
-    if decay:
-        weights = weights - weights * (rate * tf.cast(decay, weights.dtype))
-    return weights - tf.convert_to_tensor(gradient) * rate
-
-
-def _check_descent(rule: Any) -> None:
-    """Refuse an optimizer that keeps more than the weights."""
-    if not isinstance(rule, keras.optimizers.SGD) or rule.momentum:
-        text = f"Local steps are plain gradient descent. {type(rule).__name__} would keep slots on each worker."
-        raise problem(
-            "spec.local_steps", text, f"Choose the optimizer {LOCAL_OPTIMIZER}, or 1 local step.", "optimizer"
-        )
 
 
 def _at(variable: tf.Variable, value: tf.Tensor) -> tf.Tensor:
