@@ -246,7 +246,7 @@ class AgentConnection:
             raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
         keys = KeyPair.generate()
         try:
-            self._target.admit(address, f"command-{keys.public.encode().hex()[:16]}", keys.public)
+            self._target.authorize(f"command-{keys.public.encode().hex()[:16]}", keys.public)
         except OSError as error:
             raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
         self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)
