@@ -44,11 +44,11 @@ _UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach"
 
 
 class RouteKind(Enum):
-    """The kinds of routes, the best first."""
+    """The kinds of routes, the best first, in words."""
 
-    LOGIN = "login"
-    HOP = "hop"
-    RELAY = "relay"
+    LOGIN = "through the login node"
+    HOP = "jumping into {node}"
+    RELAY = "as a step of the job"
 
 
 class Route:
@@ -82,10 +82,7 @@ class Route:
     ) -> Stream:
         """Opens one more stream through it, to the agent or another ``port`` there; for ``heard`` and ``ended`` see
         ``WatchedStream``. Raises ``ProblemError`` if the route does not work any more."""
-        kept = None
-        if port in (0, self._port):
-            with self._lock:
-                kept, self._kept = self._kept, None
+        kept = self._take_kept() if port in (0, self._port) else None
         stream, spoken = kept or (self._connect(port or self._port), b"")
         return WatchedStream(stream, spoken, heard, ended)
 
@@ -102,11 +99,14 @@ class Route:
         else:
             stream.close()
 
-    def close(self) -> None:
-        """Give back what it needs beside the connection to the login node."""
+    def _take_kept(self) -> tuple[Stream, bytes] | None:
         with self._lock:
             kept, self._kept = self._kept, None
-        if kept is not None:
+        return kept
+
+    def close(self) -> None:
+        """Give back what it needs beside the connection to the login node."""
+        if (kept := self._take_kept()) is not None:
             kept[0].close()
         if self._further is not None:
             self._further.close()
@@ -165,28 +165,19 @@ class RouteFinder:
                 raise
             if error.problems[0].code == "ssh.cancelled":
                 self._declined.add(address.host)
-            why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
+            why.append(f"{kind.value.format(node=address.host)}: {error.problems[0].text}")
 
     def _relayed(self, connection: SiteConnection, job: JobRef, address: AgentAddress, through: str) -> Iterator[Route]:
         if connection.scheduler.relay(job, ("true",)) is None:
             return
-        installed = self._installed()
+        installed, site = self._installed(), connection.site
 
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
-            relay = relay_command(
-                installed, connection.site.modules, connection.site.prologue, there, port == address.port
-            )
+            relay = relay_command(installed, site.modules, site.prologue, there, port == address.port)
             return connection.ssh.open(connection.command(connection.scheduler.relay(job, relay) or ()), _RELAY_S)
 
-        yield Route(RouteKind.RELAY, f"{through}, as a step of the job", connect, address.port)
-
-
-_TRIED = {
-    RouteKind.LOGIN: "through the login node",
-    RouteKind.HOP: "jumping into {node}",
-    RouteKind.RELAY: "as a step of the job",
-}
+        yield Route(RouteKind.RELAY, f"{through}, {RouteKind.RELAY.value}", connect, address.port)
 
 
 def _into_the_node(connection: SiteConnection, address: AgentAddress, through: str) -> Iterator[Route]:
@@ -202,7 +193,8 @@ def _into_the_node(connection: SiteConnection, address: AgentAddress, through: s
                 raise
             return node.connect(_HOME, port, _OPEN_S)
 
-    yield Route(RouteKind.HOP, f"{through}, jumping into {address.host}", connect, address.port, node)
+    text = f"{through}, {RouteKind.HOP.value.format(node=address.host)}"
+    yield Route(RouteKind.HOP, text, connect, address.port, node)
 
 
 def _jump(connection: SiteConnection, address: AgentAddress) -> Connection:
@@ -265,8 +257,7 @@ class WatchedStream:
         self._heard = heard
         self._ended = ended
         self._wanted = False
-        self._lock = threading.Lock()
-        self._over = False
+        self._unended = threading.Lock()
         self.send = stream.send
         self.last_words = stream.last_words
 
@@ -296,9 +287,7 @@ class WatchedStream:
         self._finish()
 
     def _finish(self) -> None:
-        with self._lock:
-            over, self._over = self._over, True
-        if not over:
+        if self._unended.acquire(blocking=False):
             self._ended(self._wanted)
 
 

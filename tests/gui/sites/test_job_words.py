@@ -13,8 +13,8 @@ from clew_gui.nodes.routes import RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.intake import is_stale
-from clew_gui.session.job_model import JobModel
-from clew_gui.session.links.status import LinkState, LinkStatus
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING

@@ -12,7 +12,7 @@ from rich.table import Table
 from clew_gui.base.state_words import queue_place
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.output import words
-from clew_gui.session.links.other_version import other_version
+from clew_gui.session.links.conversation import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places

@@ -14,11 +14,9 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from clew_gui.session.links.conversation import Command, Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.conversation import VERSION_CODES, Command, Conversation, OutgoingCommands, Parts
 from clew_gui.session.links.fetcher import Fetcher, FilesReader
-from clew_gui.session.links.inbox import Inbox, Released, RequestFailed
-from clew_gui.session.links.other_version import CODES
-from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState, LinkStatus
+from clew_gui.session.links.inbox import AGENT_ENDED, SILENT, Inbox, LinkState, LinkStatus, Released, RequestFailed
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.wakeup import WakeupPipe
@@ -47,7 +45,7 @@ _TURN_S = 0.25
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """The seconds between two failed attempts."""
-_ONCE = (*CODES, "channel.reply", "request.unknown")
+_ONCE = (*VERSION_CODES, "channel.reply", "request.unknown")
 
 
 class Link:
