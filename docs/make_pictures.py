@@ -116,7 +116,7 @@ def paint_waiting(theme: str, file: str) -> None:
     from clew_gui.app import build_app
     from clew_gui.jobs.job import JobNews, JobOrder, JobStage
     from clew_gui.schedulers.allocation import AllocationRequest
-    from clew_gui.session.job_model import JobModel
+    from clew_gui.session.job_links import JobModel
     from clew_gui.session.run_record import run_record
     from clew_gui.session.runs import RunModel, read_heads, read_runs
     from clew_gui.session.session import Session
@@ -158,8 +158,8 @@ def paint_node(theme: str, file: str) -> None:
     from clew_gui.app import build_app
     from clew_gui.jobs.job import JobNews, JobOrder, JobStage
     from clew_gui.schedulers.allocation import AllocationRequest
-    from clew_gui.session.job_model import JobModel
-    from clew_gui.session.links.status import LinkState, LinkStatus
+    from clew_gui.session.job_links import JobModel
+    from clew_gui.session.links.inbox import LinkState, LinkStatus
     from clew_gui.session.run_record import run_record
     from clew_gui.session.runs import read_heads, read_runs
     from clew_gui.session.session import Session

@@ -59,7 +59,7 @@ from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.host_keys import read_known
 from clew_gui.ssh.keys import describe_key
-from clew_gui.targets.interpreter import interpreter_problem
+from clew_gui.targets.local_agent import interpreter_problem
 from clew_gui.views.window.window_state import FileMemory, WindowState
 from clew_shared import catalogue, spec
 from clew_shared.base import operating_system

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.settings import local_settings
 from clew_gui.jobs.manager import JobManager, open_manager
-from clew_gui.session.links.status import LinkState, LinkStatus
+from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import RunModel, choose_run, read_heads, read_runs
 from clew_gui.session.session import Session

@@ -11,13 +11,13 @@ import psutil
 
 from clew_gui.deploy.install import Installed, ensure_agent
 from clew_gui.jobs.access import Deployer, Say, SiteAccess
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobNews, JobStage, Place
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.job import LOG
-from clew_gui.session.job_model import JobModel, Place
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.sites.site_connection import SiteConnection, open_connection

@@ -27,32 +27,23 @@ class NoAgent:
 
     name = "This computer"
 
-    def introduce(self, name: str, public_key: str) -> None:
-        """To nobody."""
-
     def find(self) -> AgentAddress | None:
         """There is none."""
 
-    def start(self) -> None:
+    def while_absent(self) -> str:
         """Refused."""
         raise problem("bench.agent", "No agent is wanted here.")
-
-    def check_start(self) -> None:
-        """None was started."""
 
     def is_alive(self, address: AgentAddress) -> bool:
         """There is none."""
         return False
 
-    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
+    def authorize(self, name: str, public_key: str) -> bool:
         """There is none."""
+        return False
 
     def read_spec(self, run: str) -> RunSpec | None:
         """Unknown."""
-
-    def absent(self) -> str:
-        """It is to be started."""
-        return ""
 
     def files(self, over: bool) -> None:
         """None."""

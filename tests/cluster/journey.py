@@ -17,10 +17,11 @@ import psutil
 from minicluster.namespaces import processes_of
 from minicluster.state import State
 
+from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import open_manager
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.session.job_model import JobModel, Place
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.sites.consent import consents, words_of

@@ -13,11 +13,10 @@ import pytest
 import zmq
 
 from clew_gui.jobs.access import SiteAccess
+from clew_gui.jobs.agent_route import AgentRoute, read_address
 from clew_gui.jobs.job import JobNews, JobOrder, JobStage
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import JobManager
-from clew_gui.jobs.route_keeper import read_address
-from clew_gui.jobs.target import JobTarget
 from clew_gui.nodes.routes import RouteFinder, RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef
@@ -27,6 +26,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
 from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import Channel, KeyPair
@@ -133,14 +133,13 @@ def fresh(laptop: Laptop) -> Iterator[JobManager]:
 
 
 @contextmanager
-def channel_to(target: JobTarget) -> Iterator[Channel]:
+def channel_to(target: AgentRoute) -> Iterator[Channel]:
     """As a session's link: the agent is found, the key let in, and both know each other."""
     keys, context = KeyPair.generate(), zmq.Context()
-    target.introduce("viewer-test", keys.public)
+    wait_until(lambda: target.authorize("viewer-test", keys.public), "the key was not let in")
     wait_until(lambda: target.find() is not None, "the agent was not reached")
     address = target.find()
     assert address is not None
-    target.admit(address, "viewer-test", keys.public)
     channel = Channel(context, address.address, address.port, address.public_key, keys)
     try:
         with closing(channel):
@@ -165,7 +164,7 @@ def fetch_all(channel: Channel, run: str) -> bytes:
     raise AssertionError("the journal has no end")
 
 
-def by_file(target: JobTarget, run: str) -> bytes:
+def by_file(target: AgentRoute, run: str) -> bytes:
     files, data = target.files(over=True), b""
     assert files is not None
     while isinstance(got := files.fetch([Fetch(run=run, attempt=1, offset=len(data))])[0], Fetched):
@@ -245,12 +244,10 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         line = stack.enter_context(closing(laptop.line()))
         address = read_address(line, held.job)
         assert address is not None
-        found = RouteFinder(line, manager.watch_of("mini").access.installed).find(
-            JobRef(manager.news(held.job).id, held.job), address
-        )
-        assert found.route is not None, found.problem
-        assert (found.route.kind, found.route.text.replace(address.host, "node1")) == (kind, text)
-        found.route.close()
+        job = JobRef(manager.news(held.job).id, held.job)
+        found = RouteFinder(manager.watch_of("mini").access.installed).find(line, job, address)
+        assert (found.kind, found.text.replace(address.host, "node1")) == (kind, text)
+        found.close()
 
 
 def test_where_no_way_leads_each_one_is_told_with_its_reason(
@@ -260,12 +257,9 @@ def test_where_no_way_leads_each_one_is_told_with_its_reason(
         address = read_address(line, held.job)
         assert address is not None
         gone = JobRef("999999", held.job)
-        found = RouteFinder(line, manager.watch_of("mini").access.installed).find(gone, address)
-        assert found.route is None
-        assert found.problem is not None
-        assert found.problem.code == "route.none"
-        assert "does not forward connections" in found.problem.text
-        assert "as a step of the job" in found.problem.text
+        with pytest.raises(ProblemError, match=r"does not forward connections.* as a step of the job") as refused:
+            RouteFinder(manager.watch_of("mini").access.installed).find(line, gone, address)
+        assert refused.value.problems[0].code == "route.none"
 
 
 # --- What happens to the link -----------------------------------------------------------------------------------------
@@ -322,7 +316,7 @@ def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop:
     wait_until(lambda: manager.news(order.job).blocked)
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
     assert manager.news(order.job).text == limit
-    assert manager.target(order.job).absent() == limit
+    assert manager.target(order.job).while_absent() == limit
     manager.cancel(order.job)
     wait_until(lambda: manager.news(order.job).over)
     assert (manager.news(order.job).phase, manager.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")

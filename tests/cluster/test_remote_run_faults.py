@@ -16,7 +16,7 @@ from typing import Self
 import psutil
 import pytest
 
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_shared.base.places import find_places
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder

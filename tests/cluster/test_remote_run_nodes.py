@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel
 from clew_shared.journal.lifecycle import RunState
 from tests.cluster.journey import Student, every_step_once

@@ -18,8 +18,7 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import build_app
-from clew_gui.jobs.job import JobStage
-from clew_gui.session.job_model import Place
+from clew_gui.jobs.job import JobStage, Place
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.site_actions import SiteActions

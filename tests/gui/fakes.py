@@ -14,11 +14,11 @@ import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes
-from clew_gui.session.job_model import JobModel, Place
-from clew_gui.session.links.status import LinkState, LinkStatus
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.session.summaries import RunSummary

@@ -72,28 +72,22 @@ class FakeTarget:
         self._job = job
         self.name = "node1 of Test site"
 
-    def introduce(self, name: str, public_key: str) -> None:
-        """``admit`` will do."""
-
     def find(self) -> AgentAddress | None:
         return None if self._site.no_way else self._site.address(self._job)
-
-    def start(self) -> None:
-        raise AssertionError("a job's agent is not started from here")
-
-    def check_start(self) -> None:
-        raise AssertionError("a job's agent is not started from here")
 
     def is_alive(self, address: AgentAddress) -> bool:
         return is_alive(address)
 
-    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
-        allow(Path(address.allow_list), name, public_key)
+    def authorize(self, name: str, public_key: str) -> bool:
+        address = self._site.address(self._job)
+        if address is not None:
+            allow(Path(address.allow_list), name, public_key)
+        return address is not None
 
     def read_spec(self, run: str) -> RunSpec | None:
         return self._site.read_spec(run)
 
-    def absent(self) -> str:
+    def while_absent(self) -> str:
         return self._site.book.news(self._job).text or "The agent is coming up."
 
     def files(self, over: bool) -> FakeFiles | None:

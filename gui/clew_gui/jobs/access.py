@@ -61,6 +61,7 @@ class SiteAccess:
         self.deployer = deployer if deployer is not None else Deployer()
         self.turns = threading.Semaphore(_SUBMITTED_AT_ONCE)
         """The places of jobs that are being submitted."""
+        self.routes = RouteFinder(self.installed)
         self.asker = AskOnce(self) if quiet else asker
         """Who is asked at a login."""
         self._open_site = open_site
@@ -72,7 +73,6 @@ class SiteAccess:
         self._dialling = threading.Lock()
         self._installing = threading.Lock()
         self._connection: SiteConnection | None = None
-        self._finder: RouteFinder | None = None
         self._installed: Installed | None = None
         self._refusal: ProblemError | None = None
         self._requests = 0
@@ -142,8 +142,9 @@ class SiteAccess:
         self.asker.forget()
         self._person.forget()
         hint = "Log in: the button is above Run, and under Cluster."
+        self.routes = RouteFinder(self.installed)
         with self._opening:
-            connection, self._connection, self._finder = self._connection, None, None
+            connection, self._connection = self._connection, None
             self._requests += 1  # a login that is under way does not count any more
             self._refusal = problem("ssh.logged_out", f"You logged out of {self.title}.", hint, self.title)
             self._prompts_allowed = False
@@ -194,13 +195,3 @@ class SiteAccess:
             if self._installed is None:
                 self._installed = self.deployer.ensure_agent(connection, say)
             return self._installed
-
-    def finder(self) -> RouteFinder:
-        """Finds routes to the site's nodes. Raises ``ProblemError`` if the site cannot be reached."""
-        connection = self.opened()
-        if (refusal := self.refusal) is not None:
-            raise ProblemError(refusal)
-        with self._opening:
-            if self._finder is None:
-                self._finder = RouteFinder(connection, self.installed)
-            return self._finder

@@ -4,6 +4,7 @@ data and pure functions."""
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
@@ -77,6 +78,35 @@ class JobOrder(msgspec.Struct, frozen=True, kw_only=True):
     data: str = ""
     exercises: str = ""
     hold: bool = False
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The place for a run: a site by its name with the request to its scheduler, or a ``job`` that holds a node.
+
+    ``data`` is a file or folder of this computer that is brought there first, ``exercises`` a folder of own exercises;
+    empty: none. ``hold`` keeps the allocation until its end, for further runs. ``held_unused`` is why one that is held
+    there is not used.
+    """
+
+    site: str = ""
+    allocation: AllocationRequest = AllocationRequest()
+    data: str = ""
+    exercises: str = ""
+    hold: bool = False
+    job: str = ""
+    held_unused: str = ""
+
+    def order(self, *runs: RunSpec) -> JobOrder:
+        """A new job for these runs there."""
+        return JobOrder(
+            job=str(uuid.uuid4()),
+            site=self.site,
+            allocation=self.allocation,
+            runs=runs,
+            data=self.data,
+            exercises=self.exercises,
+            hold=self.hold,
+        )
 
 
 class EndRequest(StrEnum):

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from clew_gui.jobs import procedure
 from clew_gui.jobs.access import SiteAccess
+from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, ReportNews, ending
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.managed_job import ManagedJob, Work
-from clew_gui.jobs.target import JobTarget
 from clew_gui.jobs.watch import SURE_S, JobWatch
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
@@ -59,7 +59,7 @@ class JobManager:
         self._lock = threading.RLock()
         self._watches: dict[str, JobWatch] = {}
         self._jobs: dict[str, ManagedJob] = {}
-        self._targets: dict[str, JobTarget] = {}
+        self._targets: dict[str, AgentRoute] = {}
 
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
@@ -132,13 +132,14 @@ class JobManager:
         """End an allocation that was held."""
         self._end(self.job(job), EndRequest.LET_GO)
 
-    def target(self, job_id: str) -> JobTarget:
+    def target(self, job_id: str) -> AgentRoute:
         """The connection to the job's agent and files; the same one each time, until it is closed."""
         with self._lock:
             known = self._targets.get(job_id)
             if known is None or known.closed:
                 job = self.job(job_id)
-                known = self._targets[job_id] = JobTarget(job, lambda: self.wake(job.watch))
+                known = self._targets[job_id] = AgentRoute(job, lambda: self.wake(job.watch))
+                known.start()
             return known
 
     def news(self, job: str) -> JobNews:
@@ -247,7 +248,7 @@ class JobManager:
         with self._lock:
             return [job for job in self._jobs.values() if job.watch is watch]
 
-    def _targets_of(self, watch: JobWatch) -> list[JobTarget]:
+    def _targets_of(self, watch: JobWatch) -> list[AgentRoute]:
         with self._lock:
             return [target for job, target in self._targets.items() if self._jobs[job].watch is watch]
 

@@ -2,7 +2,7 @@
 
 ``submit`` reads from top to bottom: log in, install the agent, stage data and exercises, check, write the script, hand
 it to the scheduler. From then on the job is watched (``watch.py``), which also concludes how it ended, reached
-(``target.py``) and fetched (``job_files.py``). The job book has every stage, so that another program can take over
+(``agent_route.py``) and fetched (``job_files.py``). The job book has every stage, so that another program can take over
 at any point: ``resume`` goes on. ``end`` asks the scheduler to end the job.
 """
 

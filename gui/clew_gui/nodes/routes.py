@@ -20,7 +20,7 @@ from clew_gui.deploy.install import Installed
 from clew_gui.schedulers.job import JobRef
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, Stream
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.wire.messages import AgentAddress
 
 _OPEN_S = 8.0
@@ -44,11 +44,11 @@ _UNREACHED = frozenset({"ssh.connect", "ssh.forwarding", "ssh.name", "ssh.reach"
 
 
 class RouteKind(Enum):
-    """The kinds of routes, the best first."""
+    """The kinds of routes, the best first, in words."""
 
-    LOGIN = "login"
-    HOP = "hop"
-    RELAY = "relay"
+    LOGIN = "through the login node"
+    HOP = "jumping into {node}"
+    RELAY = "as a step of the job"
 
 
 class Route:
@@ -65,57 +65,51 @@ class Route:
     ) -> None:
         self.kind = kind
         self.text = text
+        self.streams = 0
+        """How many of the agent's streams go through it, and whether it broke: whoever keeps the route counts them."""
+        self.broken = False
         self._connect = connect
         self._port = port
         self._further = further
         self._lock = threading.Lock()
-        self._closed = False
-        self._kept: Stream | None = None
+        self._kept: tuple[Stream, bytes] | None = None
 
-    def open(self, port: int = 0) -> Stream:
-        """Opens one more stream through it, to the agent or another ``port`` there. Raises ``ProblemError`` if the
-        route does not work any more."""
-        port = port or self._port
-        if port == self._port:
-            with self._lock:
-                kept, self._kept = self._kept, None
-            if kept is not None:
-                return kept
-        return self._connect(port)
+    def open(
+        self,
+        port: int = 0,
+        heard: Callable[[], None] = lambda: None,
+        ended: Callable[[bool], None] = lambda _wanted: None,
+    ) -> Stream:
+        """Opens one more stream through it, to the agent or another ``port`` there; for ``heard`` and ``ended`` see
+        ``WatchedStream``. Raises ``ProblemError`` if the route does not work any more."""
+        kept = self._take_kept() if port in (0, self._port) else None
+        stream, spoken = kept or (self._connect(port or self._port), b"")
+        return WatchedStream(stream, spoken, heard, ended)
 
     def check(self, seconds: float) -> None:
         """See that the agent speaks at its end, within so many seconds. Raises ``ProblemError`` when it does not."""
         stream = self._connect(self._port)
-        spoken = b""
         try:
             spoken = _greeting(stream, seconds)
-        finally:
-            if not (spoken and self._keep(SpokenStream(stream, spoken))):
-                stream.close()
+        except BaseException:
+            stream.close()
+            raise
+        if self.kind is RouteKind.RELAY:
+            self._kept = (stream, spoken)
+        else:
+            stream.close()
 
-    def _keep(self, stream: Stream) -> bool:
+    def _take_kept(self) -> tuple[Stream, bytes] | None:
         with self._lock:
-            wanted = self.kind is RouteKind.RELAY and not self._closed
-            if wanted:
-                self._kept = stream
-        return wanted
+            kept, self._kept = self._kept, None
+        return kept
 
     def close(self) -> None:
         """Give back what it needs beside the connection to the login node."""
-        with self._lock:
-            self._closed = True
-            kept, self._kept = self._kept, None
-        if kept is not None:
-            kept.close()
+        if (kept := self._take_kept()) is not None:
+            kept[0].close()
         if self._further is not None:
             self._further.close()
-
-
-class RouteSearch(msgspec.Struct, frozen=True):
-    """The route, or why there is none."""
-
-    route: Route | None
-    problem: Problem | None = None
 
 
 class RouteFinder:
@@ -124,25 +118,19 @@ class RouteFinder:
     The kind that worked last comes first the next time; after a failure all are tried.
     """
 
-    def __init__(
-        self, connection: SiteConnection, installed: Callable[[], Installed], patience: float = SPEAKS_S
-    ) -> None:
-        self._connection = connection
+    def __init__(self, installed: Callable[[], Installed], patience: float = SPEAKS_S) -> None:
         self._patience = patience
         self._installed = installed
         self._last: RouteKind | None = None
         self._declined: set[str] = set()
         """Nodes whose login a person was asked about and cancelled: nobody is asked twice."""
 
-    def find(self, job: JobRef, address: AgentAddress, ended: Callable[[], bool] = lambda: False) -> RouteSearch:
-        """The first route that works. Raises ``ProblemError`` if the login node itself cannot be reached."""
-        self._connection.ssh.connected()
+    def find(self, connection: SiteConnection, job: JobRef, address: AgentAddress) -> Route:
+        """The first route that works. Raises ``ProblemError`` if none does (``route.none``), or the login node itself
+        cannot be reached."""
         why: list[str] = []
         for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):
-            for route in self._routes(kind, job, address, why):
-                if ended():
-                    route.close()
-                    return RouteSearch(None)
+            for route in self._routes(kind, connection, job, address, why):
                 try:
                     route.check(_RELAY_S if kind is RouteKind.RELAY else self._patience)
                 except ProblemError as error:
@@ -152,87 +140,76 @@ class RouteFinder:
                     why.append(f"{route.text}: {error.problems[0].text}")
                     continue
                 self._last = kind
-                return RouteSearch(route)
+                return route
         text = f"Cannot reach the agent on {address.host}. " + " ".join(dict.fromkeys(why))
         hint = "The journal comes as a file meanwhile. Ask the site how to reach a port of a compute node."
-        return RouteSearch(None, Problem("route.none", text, hint, self._connection.name))
+        raise problem("route.none", text, hint, connection.name)
 
     # --- Kinds of routes ----------------------------------------------------------------------------------------------
 
-    def _routes(self, kind: RouteKind, job: JobRef, address: AgentAddress, why: list[str]) -> Iterator[Route]:
+    def _routes(
+        self, kind: RouteKind, connection: SiteConnection, job: JobRef, address: AgentAddress, why: list[str]
+    ) -> Iterator[Route]:
+        text = f"through {connection.site.host or connection.title}"
         try:
             if kind is RouteKind.LOGIN:
-                yield from self._through_login(address)
-            elif kind is RouteKind.HOP:
-                yield from self._into_the_node(address)
-            else:
-                yield from self._relayed(job, address)
+                for host in dict.fromkeys((address.address, address.host)):
+                    connect = partial(connection.ssh.connect, host, timeout=_OPEN_S)
+                    yield Route(kind, text, connect, address.port)
+            elif kind is RouteKind.HOP and address.host not in self._declined:
+                yield from _into_the_node(connection, address, text)
+            elif kind is RouteKind.RELAY:
+                yield from self._relayed(connection, job, address, text)
         except ProblemError as error:
             if error.problems[0].code == "ssh.lost":
                 raise
             if error.problems[0].code == "ssh.cancelled":
                 self._declined.add(address.host)
-            why.append(f"{_TRIED[kind].format(node=address.host)}: {error.problems[0].text}")
+            why.append(f"{kind.value.format(node=address.host)}: {error.problems[0].text}")
 
-    def _through_login(self, address: AgentAddress) -> Iterator[Route]:
-        through = self._connection.ssh
-        text = f"through {self._login}"
-        for host in dict.fromkeys((address.address, address.host)):
-            yield Route(RouteKind.LOGIN, text, partial(through.connect, host, timeout=_OPEN_S), address.port)
-
-    def _into_the_node(self, address: AgentAddress) -> Iterator[Route]:
-        if not self._connection.hops or not self._connection.scheduler.has_queue or address.host in self._declined:
+    def _relayed(self, connection: SiteConnection, job: JobRef, address: AgentAddress, through: str) -> Iterator[Route]:
+        if connection.scheduler.relay(job, ("true",)) is None:
             return
-        node = self._jump(address)
-
-        def connect(port: int) -> Stream:
-            try:
-                return node.connect(address.address, port, _OPEN_S)
-            except ProblemError as error:
-                if error.problems[0].code == "ssh.lost":
-                    raise
-                return node.connect(_HOME, port, _OPEN_S)
-
-        yield Route(RouteKind.HOP, f"through {self._login}, jumping into {address.host}", connect, address.port, node)
-
-    def _jump(self, address: AgentAddress) -> Connection:
-        """Log in to the node, by its address where the login node does not know its name; both in the time of one.
-
-        Who was reached and said no is not asked by another name: a person would have to answer twice.
-        """
-        login, started = self._connection.hops[-1], time.monotonic()
-        try:
-            return self._connection.ssh.hop(node_hop(login, address.host), HOP_S)
-        except ProblemError as error:
-            left = HOP_S - (time.monotonic() - started)
-            if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
-                raise
-        return self._connection.ssh.hop(node_hop(login, address.address), left)
-
-    def _relayed(self, job: JobRef, address: AgentAddress) -> Iterator[Route]:
-        if self._connection.scheduler.relay(job, ("true",)) is None:
-            return
-        connection, installed = self._connection, self._installed()
+        installed, site = self._installed(), connection.site
 
         def connect(port: int) -> Stream:
             there = msgspec.structs.replace(address, port=port)
-            relay = relay_command(
-                installed, connection.site.modules, connection.site.prologue, there, port == address.port
-            )
+            relay = relay_command(installed, site.modules, site.prologue, there, port == address.port)
             return connection.ssh.open(connection.command(connection.scheduler.relay(job, relay) or ()), _RELAY_S)
 
-        yield Route(RouteKind.RELAY, f"through {self._login}, as a step of the job", connect, address.port)
-
-    @property
-    def _login(self) -> str:
-        return self._connection.site.host or self._connection.title
+        yield Route(RouteKind.RELAY, f"{through}, {RouteKind.RELAY.value}", connect, address.port)
 
 
-_TRIED = {
-    RouteKind.LOGIN: "through the login node",
-    RouteKind.HOP: "jumping into {node}",
-    RouteKind.RELAY: "as a step of the job",
-}
+def _into_the_node(connection: SiteConnection, address: AgentAddress, through: str) -> Iterator[Route]:
+    if not connection.hops or not connection.scheduler.has_queue:
+        return
+    node = _jump(connection, address)
+
+    def connect(port: int) -> Stream:
+        try:
+            return node.connect(address.address, port, _OPEN_S)
+        except ProblemError as error:
+            if error.problems[0].code == "ssh.lost":
+                raise
+            return node.connect(_HOME, port, _OPEN_S)
+
+    text = f"{through}, {RouteKind.HOP.value.format(node=address.host)}"
+    yield Route(RouteKind.HOP, text, connect, address.port, node)
+
+
+def _jump(connection: SiteConnection, address: AgentAddress) -> Connection:
+    """Log in to the node, by its address where the login node does not know its name; both in the time of one.
+
+    Who was reached and said no is not asked by another name: a person would have to answer twice.
+    """
+    login, started = connection.hops[-1], time.monotonic()
+    try:
+        return connection.ssh.hop(node_hop(login, address.host), HOP_S)
+    except ProblemError as error:
+        left = HOP_S - (time.monotonic() - started)
+        if error.problems[0].code not in _UNREACHED or address.address == address.host or left < 1.0:
+            raise
+    return connection.ssh.hop(node_hop(login, address.address), left)
 
 
 def node_hop(login: Hop, node: str) -> Hop:
@@ -267,26 +244,51 @@ def relay_command(
     return ("sh", "-c", _ASIDE, "sh", f"eval {first} 8>&- 9<&-\nexec {relay} 0<&9 1>&8 8>&- 9<&-")
 
 
-# --- Whether someone speaks ------------------------------------------------------------------------------------------
+# --- Streams ----------------------------------------------------------------------------------------------------------
 
 
-class SpokenStream:
-    """A stream of which something was read already: that comes first once more."""
+class WatchedStream:
+    """A stream of which something was read already: that comes first once more. ``heard`` is called with each piece
+    that comes, ``ended`` once: did this side close it?"""
 
-    def __init__(self, stream: Stream, spoken: bytes) -> None:
+    def __init__(self, stream: Stream, spoken: bytes, heard: Callable[[], None], ended: Callable[[bool], None]) -> None:
         self._stream = stream
         self._spoken = spoken
+        self._heard = heard
+        self._ended = ended
+        self._wanted = False
+        self._unended = threading.Lock()
         self.send = stream.send
-        self.end = stream.end
-        self.close = stream.close
         self.last_words = stream.last_words
 
     def recv(self, limit: int) -> bytes:
         """See ``Stream.recv``."""
-        if self._spoken:
-            data, self._spoken = self._spoken[:limit], self._spoken[limit:]
-            return data
-        return self._stream.recv(limit)
+        data, self._spoken = self._spoken[:limit], self._spoken[limit:]
+        try:
+            data = data or self._stream.recv(limit)
+        except ProblemError:
+            self._finish()
+            raise
+        if data:
+            self._heard()
+        else:
+            self._finish()
+        return data
+
+    def end(self) -> None:
+        """See ``Stream.end``."""
+        self._wanted = True
+        self._stream.end()
+
+    def close(self) -> None:
+        """See ``Stream.close``."""
+        self._wanted = True
+        self._stream.close()
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._unended.acquire(blocking=False):
+            self._ended(self._wanted)
 
 
 def _greeting(stream: Stream, seconds: float) -> bytes:

@@ -43,15 +43,15 @@ _SHUT = (Greeting.REFUSED, Greeting.WRONG, Greeting.GONE)
 
 
 class Node(Protocol):
-    """The interface that is needed from a ``JobTarget``."""
+    """The interface that is needed from an ``AgentRoute``."""
 
     def find(self) -> AgentAddress | None:
         """The agent, behind a tunnel."""
 
-    def let_in(self, name: str, public_key: str) -> None:
-        """Admit a further key; waits."""
+    def authorize(self, name: str, public_key: str) -> bool:
+        """Let a further key in; whether it is let in by now."""
 
-    def absent(self) -> str:
+    def while_absent(self) -> str:
         """Says why there is no agent."""
 
     def tunnel(self, port: int) -> Tunnel:
@@ -118,7 +118,6 @@ class OpenedService:
         address = self._found()
         if address is None:
             return
-        self._node.let_in(self._name, self._keys.public)
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
             channel = Channel(context, address.address, address.port, address.public_key, self._keys)
@@ -134,9 +133,9 @@ class OpenedService:
                 self._publish(ServiceNews("The allocation has ended.", over=True))
                 return None
             address = self._node.find()
-            if address is not None:
+            if address is not None and self._node.authorize(self._name, self._keys.public):
                 return address
-            self._publish(ServiceNews(self._node.absent()))
+            self._publish(ServiceNews(self._node.while_absent()))
             self._closed.wait(_LOOK_S)
         return None
 

@@ -14,6 +14,8 @@ from clew_gui.session.links.inbox import (
     FrameBatch,
     Inbox,
     JobNewsArrived,
+    LinkState,
+    LinkStatus,
     NodeKept,
     Released,
     RequestFailed,
@@ -22,7 +24,6 @@ from clew_gui.session.links.inbox import (
     Statuses,
     TryAnswered,
 )
-from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.summaries import Summaries

@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, Place
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
-from clew_gui.session.job_model import JobModel, Place
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import Inbox
+from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
 from clew_gui.session.links.link import Link
-from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
+from clew_gui.targets.target import Target
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import Problem, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
@@ -26,6 +25,40 @@ from clew_shared.wire.messages import Shutdown
 
 _LOOK_EVERY_S = 1.0
 _AGAIN_S = 10.0
+
+
+class JobModel:
+    """A job on a site as the viewer knows it. Changed by ``Session.tick`` only. ``title`` is the site's; ``runs`` those
+    that it was given, in order; ``link`` how the link to its agent is; ``number`` is the job book's. ``elsewhere``:
+    another program sent it while this one was open; ``locked``: why nobody is logged in there, until a person does it;
+    ``kept``: why its agent, asked to give the node back after its runs, does not; ``idle_until``: until when (wall
+    clock) its node is kept although all of its runs have ended, 0 where it is not, and ``let_go_at`` the same by the
+    monotonic clock; ``end_request``: what another program asked for."""
+
+    def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
+        self.number = number
+        self.order = order
+        self.title = title
+        self.news = news
+        self.runs: list[str] = []
+        self.link = LinkStatus(LinkState.OFFLINE, 0.0, "connecting", link=order.job)
+        self.target: Target | None = None
+        self.elsewhere = False
+        self.locked: Problem | None = None
+        self.kept = ""
+        self.idle_until = 0.0
+        self.let_go_at: float | None = None
+        self.end_request: EndRequest | None = None
+
+    @property
+    def id(self) -> str:
+        """The job's UUID."""
+        return self.order.job
+
+    @property
+    def route(self) -> str:
+        """The route to its agent in words; empty while there is none."""
+        return str(getattr(self.target, "route", ""))
 
 
 class JobLinks:

@@ -12,17 +12,15 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.student import signed
-from clew_gui.jobs.job import as_there
+from clew_gui.jobs.job import Place, as_there
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes, Intake
-from clew_gui.session.job_links import JobLinks
-from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.job_links import JobLinks, JobModel
 from clew_gui.session.links.conversation import Command
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import Inbox
+from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
 from clew_gui.session.links.link import Link
-from clew_gui.session.links.status import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable

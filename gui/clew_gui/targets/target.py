@@ -1,9 +1,10 @@
-"""The interface of places for runs. A target finds, starts and admits to an agent: this computer's here, a job's in
-``jobs.target``."""
+"""The interface of places for runs. A target finds, starts and authorizes at an agent: this computer's here, a job's in
+``jobs.agent_route``."""
 
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from clew_shared.spec import RunSpec
 from clew_shared.wire.channel import allow
 from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
 
+_AGAIN_S = 0.5
 _ENDING = 10
 """So many agents that are started end at once while the one before them takes its time to end: five seconds."""
 
@@ -31,37 +33,28 @@ class JournalFiles(Protocol):
 
 
 class Target(Protocol):
-    """A place for runs. All calls return soon; they are made from the link's thread."""
+    """A place for runs. All calls return soon but ``read_spec``; they are made from the link's thread."""
 
     @property
     def name(self) -> str:
         """The target's name for people, such as "This computer"."""
 
-    def introduce(self, name: str, public_key: str) -> None:
-        """The viewer's key, given once and early: where bringing it to the agent takes its time, that can begin."""
-
     def find(self) -> AgentAddress | None:
         """Returns where its agent listens; None if none serves."""
 
-    def start(self) -> None:
-        """Begin to start an agent; ``find`` will find it later. Raises ``ProblemError`` when that is in vain."""
-
-    def check_start(self) -> None:
-        """Raise ``ProblemError`` when the agent that was started has ended."""
+    def while_absent(self) -> str:
+        """Starts an agent if that can be done from here, and says what is awaited, as a sentence or its end ("Waits in
+        the queue: …"). Called after ``find`` found none. Raises ``ProblemError`` when starting is in vain."""
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether that agent still runs, as far as can be seen from here."""
 
-    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
-        """Put the viewer's key on the agent's allow-list. Raises ``OSError`` or ``ProblemError``, with the code
-        ``link.key_pending`` while the key is still on its way there."""
+    def authorize(self, name: str, public_key: str) -> bool:
+        """Has the agent let the viewer with this key in. Returns whether it does by now: the key may take its time to
+        get there, so give it early. Raises ``OSError`` or ``ProblemError`` if it cannot be written."""
 
     def read_spec(self, run: str) -> RunSpec | None:
         """The spec of a run that someone else started there."""
-
-    def absent(self) -> str:
-        """Says why nobody serves and starting one would be useless, as a sentence ("Waits in the queue: …"); empty if
-        ``start`` is to be called. Asked after ``find`` found none."""
 
     def files(self, over: bool) -> JournalFiles | None:
         """Journals without an agent; None if there are none, or not yet. ``over``: no agent will be there any more, and
@@ -80,14 +73,14 @@ class LocalTarget:
         self._places = places
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
+        self._allow_list: Path | None = None
+        """That of the agent which was found last."""
         self._key: Path | None = None
         self._has_served = False
         """An agent came up since one was started here; what ends that later is no failed start, and another follows."""
         self._in_the_way = 0
         """How many agents in a row ended because another one has the home's lock."""
-
-    def introduce(self, name: str, public_key: str) -> None:
-        """Does nothing: ``admit`` takes no time here."""
+        self._not_before = 0.0
 
     def find(self) -> AgentAddress | None:
         """The agent of this home on this computer."""
@@ -96,17 +89,12 @@ class LocalTarget:
         if found is not None:
             self._in_the_way = 0
             self._has_served = self._process is not None
+            self._allow_list = Path(found.allow_list)
         return found
 
-    def start(self) -> None:
-        """Start one, unless one that was started is still coming up."""
-        self._reap()
-        if self._process is None and self._in_the_way <= _ENDING:
-            command = list(self._command) if self._command is not None else agent_command(self._places)
-            self._process, self._has_served = start_agent(self._places, command), False
-
-    def check_start(self) -> None:
-        """Say how the agent ended if it did so before it served; status 0 is one that found another serving already.
+    def while_absent(self) -> str:
+        """Starts one, unless one that was started is still coming up. Says how that ended if it did so before it
+        served; status 0 is one that found another serving already.
 
         That one may be about to end, but one that cannot be found again and again is in the way.
         """
@@ -119,23 +107,26 @@ class LocalTarget:
             self._in_the_way = 0
             text = f"No agent can start: one that does not answer is there.\n{last_lines(self._places, 1)}"
             raise problem("agent.locked", text, log)
+        if self._process is None and time.monotonic() >= self._not_before:
+            command = list(self._command) if self._command is not None else agent_command(self._places)
+            self._process, self._has_served = start_agent(self._places, command), False
+            self._not_before = time.monotonic() + _AGAIN_S
+        return "starting the agent"
 
     def is_alive(self, address: AgentAddress) -> bool:
         """Whether its process runs."""
         self._reap()
         return is_alive(address)
 
-    def admit(self, address: AgentAddress, name: str, public_key: str) -> None:
-        """Write the key into the folder that the address names."""
-        self._key = allow(Path(address.allow_list), name, public_key)
+    def authorize(self, name: str, public_key: str) -> bool:
+        """Writes the key into the agent's allow-list."""
+        if self._allow_list is not None:
+            self._key = allow(self._allow_list, name, public_key)
+        return self._key is not None
 
     def read_spec(self, run: str) -> RunSpec | None:
         """Reads the spec from the run's own folder."""
         return kept_spec(self._places.runs / run)
-
-    def absent(self) -> str:
-        """Returns an empty text: an agent can be started here at any time."""
-        return ""
 
     def files(self, over: bool) -> JournalFiles | None:
         """Returns None: the agent that is started finds all runs."""

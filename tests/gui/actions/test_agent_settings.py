@@ -11,8 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
-from clew_gui.targets.interpreter import interpreter_problem
-from clew_gui.targets.local_agent import agent_command
+from clew_gui.targets.local_agent import agent_command, interpreter_problem
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.dialogs import SettingsDialog
 from clew_shared.base.places import Places

@@ -13,8 +13,8 @@ from clew_gui.nodes.routes import RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.intake import is_stale
-from clew_gui.session.job_model import JobModel
-from clew_gui.session.links.status import LinkState, LinkStatus
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING
@@ -24,7 +24,7 @@ from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.unit.fake_site import Login
-from tests.unit.nodes.test_routes import ADDRESS, AT, JOB, finder, open_node, speaks
+from tests.unit.nodes.test_routes import AT, find, open_node, refusal, speaks
 
 NOW = 1_000_000.0
 
@@ -165,8 +165,7 @@ def test_the_route_stands_in_the_status_line(kind: RouteKind, words: str) -> Non
         login.streams[AT] = speaks
     login.node = open_node() if kind is RouteKind.HOP else None
     login.relay = speaks if kind is RouteKind.RELAY else None
-    way = finder(login).find(JOB, ADDRESS).route
-    assert way is not None
+    way = find(login)
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.target = FakeRoute(way.text)  # type: ignore[assignment]
     way.close()
@@ -182,10 +181,9 @@ class FakeRoute:
 
 
 def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> None:
-    why = finder(Login()).find(JOB, ADDRESS).problem
-    assert why is not None
+    why = refusal(Login())
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
-    job.link = LinkStatus(LinkState.CONNECTING, NOW, why.text)  # as JobTarget.absent says it
+    job.link = LinkStatus(LinkState.CONNECTING, NOW, why.text)  # as AgentRoute.while_absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
     text, icon, tone = job_words.link_words(job, NOW)
     assert "cannot reach the agent on node1" in text

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import ServiceNews
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.views.sites import services as shown
 from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.sites.site_bar import NodeRow

@@ -20,12 +20,11 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
 from clew_gui.base.settings import LocalSettings, local_settings
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobNews, JobStage, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_model import Place
 from clew_gui.session.session import Session
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store

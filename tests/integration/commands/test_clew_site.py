@@ -25,13 +25,12 @@ from clew_gui.commands.run.run import resume
 from clew_gui.commands.run.session_run import SiteTerminal, TerminalLock
 from clew_gui.commands.run.site_run import open_session, run_there
 from clew_gui.commands.verify_export import verify
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.job_files import SCRIPT
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_model import Place
+from clew_gui.session.links.conversation import other_version
 from clew_gui.session.links.mirror import Mirror, stray_attempts
-from clew_gui.session.links.other_version import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection

@@ -15,7 +15,7 @@ from typing import TypeVar
 import psutil
 
 from clew_gui.session.intake import Changes
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.targets.local_agent import find_agent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_shared.journal.events import Points, State
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState

@@ -9,7 +9,7 @@ import psutil
 import pytest
 import zmq
 
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import Channel, KeyPair, allow
 from clew_shared.wire.messages import Fetch

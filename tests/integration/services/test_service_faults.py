@@ -302,10 +302,11 @@ class Node:
     def find(self) -> AgentAddress:
         return self._address
 
-    def let_in(self, name: str, public_key: str) -> None:
+    def authorize(self, name: str, public_key: str) -> bool:
         allow(self._allow_list, name, public_key)
+        return True
 
-    def absent(self) -> str:
+    def while_absent(self) -> str:
         return ""
 
     def tunnel(self, port: int) -> Tunnel:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from clew_gui.session.intake import Changes
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.targets.target import LocalTarget

@@ -16,8 +16,8 @@ import pytest
 
 from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.commands.find import kept_runs
-from clew_gui.session.links.other_version import other_version
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.conversation import other_version
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.targets.local_agent import find_agent
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
-from clew_gui.session.job_model import Place
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.links.link import Link
-from clew_gui.session.links.status import LinkState
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.targets.target import LocalTarget

@@ -12,7 +12,7 @@ import pytest
 from clew_gui.commands.main import main
 from clew_gui.commands.run import run_study as command
 from clew_gui.commands.run.run import RunOutcome
-from clew_gui.session.job_model import Place
+from clew_gui.jobs.job import Place
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import find_places

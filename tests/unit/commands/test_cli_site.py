@@ -18,11 +18,10 @@ from clew_gui.commands.jobs.jobs import list_jobs
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.run.fetch import find_folders, runs_of_job
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, job_word
+from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place, job_word
 from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Output, Phase
-from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import run_record
 from clew_gui.session.run_state import not_begun, verdict, waiting_state
 from clew_gui.session.session import smaller

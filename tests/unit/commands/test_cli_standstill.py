@@ -13,8 +13,8 @@ from rich.console import Console
 from clew_gui.commands.output.progress import PlainDisplay, picture
 from clew_gui.commands.output.standstill import QUIET_S, Standstill, Watched, clock, no_agent
 from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.session.links.inbox import AGENT_ENDED, LinkState, LinkStatus
 from clew_gui.session.links.link import STALE_AFTER_S
-from clew_gui.session.links.status import AGENT_ENDED, LinkState, LinkStatus
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT

@@ -325,9 +325,9 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         assert asked.wait(LIMIT_S)
         manager.submit(second)
         target = manager.target(first.job)
-        target.introduce("viewer", "key")
+        assert not target.authorize("viewer", "key")
         assert (target.find(), target.files(over=False), target.route) == (None, None, "")
-        assert target.absent() == manager.news(first.job).text
+        assert target.while_absent() == manager.news(first.job).text
         for call in (manager.follow, manager.noted, manager.cancel, manager.let_go):
             call(first.job)
         manager.job(first.job).heard()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from clew_gui.jobs.target import Absence, still_missing
+from clew_gui.jobs.agent_route import Absence, still_missing
 from clew_shared.base.problem import ProblemError
 from tests.unit.fake_site import AWAY, CLEW, Login, a_line
 

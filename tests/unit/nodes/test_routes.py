@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from clew_gui.nodes import routes
-from clew_gui.nodes.routes import RouteFinder, RouteKind, node_hop, relay_command
+from clew_gui.nodes.routes import Route, RouteFinder, RouteKind, node_hop, relay_command
 from clew_gui.schedulers.job import JobRef
 from clew_gui.ssh.connection import Hop
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.messages import AgentAddress
 from tests.unit.fake_site import AGENT, AWAY, FakeStream, Login, a_line, a_site
 
@@ -37,8 +37,18 @@ def speaks() -> FakeStream:
     return FakeStream(SPEAKS)
 
 
-def finder(login: Login) -> RouteFinder:
-    return RouteFinder(a_line(login), lambda: AGENT, patience=0.05)
+def finder() -> RouteFinder:
+    return RouteFinder(lambda: AGENT, patience=0.05)
+
+
+def find(login: Login, address: AgentAddress = ADDRESS) -> Route:
+    return finder().find(a_line(login), JOB, address)
+
+
+def refusal(login: Login, address: AgentAddress = ADDRESS) -> Problem:
+    with pytest.raises(ProblemError) as refused:
+        find(login, address)
+    return refused.value.problems[0]
 
 
 def open_node() -> Login:
@@ -50,25 +60,23 @@ def open_node() -> Login:
 def test_through_the_login_node() -> None:
     login = Login()
     login.streams[AT] = speaks
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is not None
-    assert (found.route.kind, found.route.text) == (RouteKind.LOGIN, "through login")
-    assert found.route.open().recv(64) == SPEAKS
+    found = find(login)
+    assert (found.kind, found.text) == (RouteKind.LOGIN, "through login")
+    assert found.open().recv(64) == SPEAKS
 
 
 def test_by_its_name_where_the_nodes_own_address_is_not_known_on_the_login_node() -> None:
     login = Login()
     login.streams["node1", 4000] = speaks
-    assert finder(login).find(JOB, ADDRESS).route is not None
+    find(login)
 
 
 def test_into_the_node_where_the_login_node_reaches_no_port() -> None:
     login = Login()
     login.node = open_node()
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is not None
-    assert (found.route.kind, found.route.text) == (RouteKind.HOP, "through login, jumping into node1")
-    found.route.close()
+    found = find(login)
+    assert (found.kind, found.text) == (RouteKind.HOP, "through login, jumping into node1")
+    found.close()
     assert login.node.away is not None  # the jump is given back
     assert login.away is None
 
@@ -77,15 +85,14 @@ def test_the_nodes_loopback_where_its_own_address_is_closed() -> None:
     login = Login()
     login.node = Login()
     login.node.streams["127.0.0.1", 4000] = speaks
-    assert finder(login).find(JOB, ADDRESS).route is not None
+    find(login)
 
 
 def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
     login = Login()
     login.relay = speaks
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is not None
-    assert (found.route.kind, found.route.text) == (RouteKind.RELAY, "through login, as a step of the job")
+    found = find(login)
+    assert (found.kind, found.text) == (RouteKind.RELAY, "through login, as a step of the job")
     command = login.commands[-1]
     assert command[:3] == ("srun", "--jobid=7", "--overlap")
     assert command[-1].endswith("relay --agent 10.0.0.11 4000 0<&9 1>&8 8>&- 9<&-")
@@ -94,8 +101,7 @@ def test_as_a_step_of_the_job_where_nobody_may_log_in_to_nodes() -> None:
 def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> None:
     login = Login()
     login.relay = speaks
-    way = finder(login).find(JOB, ADDRESS).route
-    assert way is not None
+    way = find(login)
     first = way.open()
     assert len(login.commands) == 1
     assert (first.recv(4), first.recv(64)) == (SPEAKS[:4], SPEAKS[4:])  # what was read to see it work comes again
@@ -108,8 +114,7 @@ def test_the_step_that_showed_a_relay_to_work_is_the_first_that_is_used() -> Non
 def test_a_relay_that_nobody_took_ends_with_its_way() -> None:
     login, streams = Login(), [FakeStream(SPEAKS)]
     login.relay = lambda: streams[0]
-    way = finder(login).find(JOB, ADDRESS).route
-    assert way is not None
+    way = find(login)
     assert not streams[0].closed
     way.close()
     assert streams[0].closed
@@ -127,13 +132,10 @@ def test_a_port_that_does_not_speak_as_an_agent_is_no_way(first: bytes | None, s
     login = Login()
     login.streams[AT] = login.streams["node1", 4000] = lambda: FakeStream(first)
     login.relay = speaks
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is not None
-    assert found.route.kind is RouteKind.RELAY
+    found = find(login)
+    assert found.kind is RouteKind.RELAY
     login.relay = None
-    nothing = finder(login).find(JOB, ADDRESS)
-    assert nothing.problem is not None
-    assert said in nothing.problem.text
+    assert said in refusal(login).text
 
 
 REFUSED = "srun: error: Unable to create step for job 7: Access/permission denied"
@@ -146,47 +148,37 @@ def test_a_step_that_the_scheduler_refuses_is_told_in_its_own_words(
     monkeypatch.setattr(routes, "_RELAY_S", 0.05)
     login = Login()
     login.relay = lambda: FakeStream(first, words=REFUSED)
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.problem is not None
-    assert said in found.problem.text
-    assert f"It said: {REFUSED}." in found.problem.text
+    found = refusal(login)
+    assert said in found.text
+    assert f"It said: {REFUSED}." in found.text
 
 
 def test_without_a_way_each_one_is_told_with_its_reason() -> None:
     login = Login()
     login.node = problem("ssh.auth", "student@node1 lets nobody in.")
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is None
-    assert found.problem is not None
-    assert found.problem.code == "route.none"
+    found = refusal(login)
+    assert found.code == "route.none"
     for words in ("Connection refused", "jumping into node1: student@node1 lets nobody in", "as a step of the job"):
-        assert words in found.problem.text
+        assert words in found.text
 
 
 def test_what_worked_comes_first_the_next_time_and_all_are_tried_after_it() -> None:
-    login, ways = Login(), finder
+    login, one = Login(), finder()
     login.relay = speaks
-    one = ways(login)
-    assert one.find(JOB, ADDRESS).route is not None
+    one.find(a_line(login), JOB, ADDRESS)
     tried = len(login.commands)
     login.streams[AT] = speaks
-    found = one.find(JOB, ADDRESS)
-    assert found.route is not None
-    assert found.route.kind is RouteKind.RELAY
+    assert one.find(a_line(login), JOB, ADDRESS).kind is RouteKind.RELAY
     assert len(login.commands) == tried + 1
     login.relay = None
-    found = one.find(JOB, ADDRESS)
-    assert found.route is not None
-    assert found.route.kind is RouteKind.LOGIN
+    assert one.find(a_line(login), JOB, ADDRESS).kind is RouteKind.LOGIN
 
 
 @pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "node1'$(touch x)'", "node1\nnode2", "a b"])
 def test_a_node_whose_name_is_none_is_not_jumped_into(name: str) -> None:
     login = Login()
     login.node = open_node()
-    found = finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host=name, address="10.0.0.9"))
-    assert found.problem is not None
-    assert "not a host name" in found.problem.text
+    assert "not a host name" in refusal(login, msgspec.structs.replace(ADDRESS, host=name, address="10.0.0.9")).text
 
 
 class Jumps(Login):
@@ -211,31 +203,27 @@ CLOSED = problem("ssh.connect", "login cannot reach 10.0.0.11, port 22: Connecti
 
 def test_a_node_is_jumped_into_by_its_address_where_the_login_node_does_not_know_its_name() -> None:
     login = Jumps({"node1": UNKNOWN})
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.route is not None
-    assert (found.route.kind, found.route.text) == (RouteKind.HOP, "through login, jumping into node1")
-    assert found.route.open().recv(64) == SPEAKS
+    found = find(login)
+    assert (found.kind, found.text) == (RouteKind.HOP, "through login, jumping into node1")
+    assert found.open().recv(64) == SPEAKS
     assert login.names == ["node1", "10.0.0.11"]
 
 
 def test_a_node_that_is_reached_by_no_name_is_told_with_the_last_reason() -> None:
-    found = finder(Jumps({"node1": UNKNOWN, "10.0.0.11": CLOSED})).find(JOB, ADDRESS)
-    assert found.problem is not None
-    assert f"jumping into node1: {CLOSED.problems[0].text}" in found.problem.text
+    found = refusal(Jumps({"node1": UNKNOWN, "10.0.0.11": CLOSED}))
+    assert f"jumping into node1: {CLOSED.problems[0].text}" in found.text
 
 
 @pytest.mark.parametrize("code", ["ssh.auth", "ssh.cancelled", "ssh.hostkey.refused", "ssh.password"])
 def test_a_node_that_said_no_is_not_asked_by_another_name(code: str) -> None:
     login = Jumps({"node1": problem(code, "student@node1 lets nobody in.")})
-    found = finder(login).find(JOB, ADDRESS)
-    assert found.problem is not None
-    assert "jumping into node1: student@node1 lets nobody in." in found.problem.text
+    assert "jumping into node1: student@node1 lets nobody in." in refusal(login).text
     assert login.names == ["node1"]
 
 
 def test_a_node_whose_name_is_its_address_is_jumped_into_once() -> None:
     login = Jumps({"10.0.0.11": CLOSED})
-    assert finder(login).find(JOB, msgspec.structs.replace(ADDRESS, host="10.0.0.11")).route is None
+    refusal(login, msgspec.structs.replace(ADDRESS, host="10.0.0.11"))
     assert login.names == ["10.0.0.11"]
 
 
@@ -243,24 +231,25 @@ def test_a_lost_link_is_no_answer() -> None:
     login = Login()
     login.away = AWAY
     with pytest.raises(ProblemError, match="was lost"):
-        finder(login).find(JOB, ADDRESS)
+        find(login)
 
 
 def test_who_cancelled_the_login_to_a_node_is_not_asked_again() -> None:
     login = Jumps({"node1": problem("ssh.cancelled", "The login to student@node1 was cancelled.")})
     login.relay = speaks
-    one = finder(login)
-    assert one.find(JOB, ADDRESS).route is not None
+    one = finder()
+    one.find(a_line(login), JOB, ADDRESS)
     login.relay = None
-    assert one.find(JOB, ADDRESS).route is None
+    with pytest.raises(ProblemError, match="as a step of the job"):
+        one.find(a_line(login), JOB, ADDRESS)
     assert login.names == ["node1"]
 
 
 def test_a_plain_host_is_not_jumped_into_and_has_no_steps() -> None:
     login = Login()
     login.node = open_node()
-    found = RouteFinder(a_line(login, a_site().__class__(host="login")), lambda: AGENT, 0.05).find(JOB, ADDRESS)
-    assert found.route is None
+    with pytest.raises(ProblemError, match="Cannot reach the agent"):
+        finder().find(a_line(login, a_site().__class__(host="login")), JOB, ADDRESS)
 
 
 _TALKS = """

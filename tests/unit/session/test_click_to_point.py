@@ -84,9 +84,7 @@ def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) 
     looks: list[int] = []
     target: Any = SimpleNamespace(
         find=lambda: looks.append(1),
-        start=lambda: None,
-        check_start=lambda: None,
-        absent=lambda: "",
+        while_absent=lambda: "",
         files=lambda _over: None,
         close=lambda: None,
     )

@@ -12,10 +12,10 @@ import pytest
 from clew_gui.doctor import login
 from clew_gui.doctor.examination import Verdict
 from clew_gui.jobs.access import SiteAccess
+from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.job import JobOrder
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import JobManager
-from clew_gui.jobs.target import JobTarget
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.prompts import AskOnce
 from clew_shared.base.places import Places
@@ -59,18 +59,18 @@ def test_all_ways_to_nodes_begin_to_end_before_one_is_waited_for(
         book.note_order(JobOrder(job=job, site="site"), "")
         targets.append(manager.target(job))
     done: list[tuple[str, int]] = []
-    leave, join = JobTarget.leave, threading.Thread.join
+    leave, join = AgentRoute.leave, threading.Thread.join
 
-    def noted_leave(target: JobTarget) -> None:
+    def noted_leave(target: AgentRoute) -> None:
         done.append(("leave", targets.index(target)))
         leave(target)
 
     def noted_join(thread: threading.Thread, timeout: float | None = None) -> None:
-        if thread.name == "clew-target":
+        if thread.name == "clew-route":
             done.append(("join", -1))
         join(thread, timeout)
 
-    monkeypatch.setattr(JobTarget, "leave", noted_leave)
+    monkeypatch.setattr(AgentRoute, "leave", noted_leave)
     monkeypatch.setattr(threading.Thread, "join", noted_join)
     manager.close()
     assert done.index(("leave", 1)) < done.index(("join", -1))

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from clew_gui.session.links import conversation
-from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.conversation import VERSION_CODES, Conversation, OutgoingCommands, Parts, other_version
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.link import Link
-from clew_gui.session.links.other_version import CODES, other_version
 from clew_gui.targets.target import LocalTarget
 from clew_shared import __version__
 from clew_shared.base.places import Places
@@ -105,13 +104,13 @@ def test_it_is_said_once_however_often_the_agent_greets(
 
     for _ in range(3):
         greeted(welcome((1, 0), "0.0.1"))
-    assert told(inbox) == [CODES[1]]
+    assert told(inbox) == [VERSION_CODES[1]]
     greeted(welcome((1, 1), "0.0.2"))
-    assert told(inbox) == [CODES[1]], "that is another one"
+    assert told(inbox) == [VERSION_CODES[1]], "that is another one"
     monkeypatch.setattr(conversation, "other_version", partial(other_version, protocol=(9, 0)))
     for _ in range(2):
         greeted(welcome())
-    assert told(inbox) == [CODES[0]]
+    assert told(inbox) == [VERSION_CODES[0]]
 
 
 def test_states_that_cannot_be_read_are_told_once_and_not_asked_for_at_every_turn(

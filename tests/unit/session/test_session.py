@@ -12,12 +12,19 @@ import psutil
 import pytest
 
 from clew_gui.base.settings import LocalSettings, local_settings
+from clew_gui.jobs.job import Place
 from clew_gui.session.intake import Changes
-from clew_gui.session.job_model import Place
 from clew_gui.session.links.conversation import OutgoingCommands
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import FULL_BYTES, FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.links.inbox import (
+    FULL_BYTES,
+    FrameBatch,
+    Inbox,
+    JobNewsArrived,
+    LinkState,
+    RequestFailed,
+    Restarted,
+)
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.runs import RunModel, read_heads, read_runs
 from clew_gui.session.session import Session

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
+from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.held import held_jobs, held_line, live_job
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
 from clew_gui.jobs.manager import ASK_S, JobManager, open_manager
-from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.sites.site import Site, is_local
 from clew_gui.sites.store import site_store
@@ -54,7 +54,7 @@ class HeldNode:
         """Returns how many nodes were asked for."""
         return self._manager.book.order(self.job).allocation.nodes
 
-    def target(self) -> JobTarget:
+    def target(self) -> AgentRoute:
         """The connection to its agent."""
         return self._manager.target(self.job)
 

@@ -6,8 +6,8 @@ import time
 from typing import NamedTuple
 
 from clew_gui.base.state_words import queue_place
-from clew_gui.session.job_model import JobModel
-from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.inbox import AGENT_ENDED, SILENT, LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel
 from clew_shared.base.problem import Problem

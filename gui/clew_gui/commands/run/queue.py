@@ -12,7 +12,7 @@ from rich.table import Table
 from clew_gui.base.state_words import queue_place
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.output import words
-from clew_gui.session.links.other_version import other_version
+from clew_gui.session.links.conversation import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base.places import Places
@@ -246,7 +246,7 @@ class AgentConnection:
             raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
         keys = KeyPair.generate()
         try:
-            self._target.admit(address, f"command-{keys.public.encode().hex()[:16]}", keys.public)
+            self._target.authorize(f"command-{keys.public.encode().hex()[:16]}", keys.public)
         except OSError as error:
             raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
         self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)

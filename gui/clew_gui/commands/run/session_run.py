@@ -18,9 +18,9 @@ from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, w
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.manager import JobManager
-from clew_gui.session.job_model import JobModel
-from clew_gui.session.links.other_version import CODES
-from clew_gui.session.links.status import LinkState
+from clew_gui.session.job_links import JobModel
+from clew_gui.session.links.conversation import VERSION_CODES
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
 from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter
@@ -122,8 +122,8 @@ class SessionRun(FollowedRun):
     def take_in(self) -> None:
         """Lets the session take in what came."""
         changes = self._session.tick(_LOOK_S)
-        self._problems += [found for found in changes.problems if found.code not in CODES]
-        self.aside += [found for found in changes.problems if found.code in CODES]
+        self._problems += [found for found in changes.problems if found.code not in VERSION_CODES]
+        self.aside += [found for found in changes.problems if found.code in VERSION_CODES]
         if not changes.points:
             time.sleep(_LOOK_S)
 

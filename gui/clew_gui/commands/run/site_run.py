@@ -18,9 +18,9 @@ from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.run.arguments import count
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal, TerminalLock
 from clew_gui.commands.sites.flags import given_allocation
+from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import ASK_S, open_manager
 from clew_gui.schedulers.allocation import build_allocation
-from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session

@@ -9,8 +9,8 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, with_living_node
+from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import ASK_S
-from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
 from clew_gui.session.study_runner import KnownRun, PlannedRun, StudyResult, StudyRunner

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from clew_gui.commands.context import Parser
 from clew_gui.jobs.held import job_for
+from clew_gui.jobs.job import Place
 from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag, for_run
-from clew_gui.session.job_model import Place
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from enum import StrEnum
 
 import msgspec
 
 from clew_gui.jobs.job import JobNews
 from clew_gui.session.links.mirror import Items
-from clew_gui.session.links.status import LinkStatus
 from clew_gui.session.summaries import RunSummary
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue
@@ -22,6 +22,37 @@ from clew_shared.wire.messages import Refused, RunStatus, Tried
 
 FULL_BYTES = 1_600_000
 """Journal bytes that may wait: 400,000 values of four bytes, what one tick can take in without a pause."""
+
+
+class LinkState(StrEnum):
+    """The states of a link. OFFLINE: nobody to talk to. STALE: silent for a while, nothing torn down. REFUSED: it does
+    not let us in. RECORDED: there are recorded runs only, and no agent is missing."""
+
+    OFFLINE = "OFFLINE"
+    CONNECTING = "CONNECTING"
+    LIVE = "LIVE"
+    STALE = "STALE"
+    REFUSED = "REFUSED"
+    RECORDED = "RECORDED"
+
+
+SILENT = "silent"
+AGENT_ENDED = "the agent has ended"
+"""The words of a link that has not heard its agent for a while, and of one whose agent is gone."""
+
+
+class LinkStatus(msgspec.Struct, frozen=True):
+    """The state, since when (wall-clock seconds since 1970; for STALE, when it last spoke), and the state in words.
+
+    ``datasets`` names the data sets that the agent found on its machine; empty while that is not known. ``link`` is the
+    job to whose agent the link is; empty for this computer's.
+    """
+
+    state: LinkState
+    since: float
+    text: str
+    datasets: tuple[str, ...] = ()
+    link: str = ""
 
 
 class JobNewsArrived(msgspec.Struct, frozen=True):

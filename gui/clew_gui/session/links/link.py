@@ -14,11 +14,9 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from clew_gui.session.links.conversation import Command, Conversation, OutgoingCommands, Parts
+from clew_gui.session.links.conversation import VERSION_CODES, Command, Conversation, OutgoingCommands, Parts
 from clew_gui.session.links.fetcher import Fetcher, FilesReader
-from clew_gui.session.links.inbox import Inbox, Released, RequestFailed
-from clew_gui.session.links.other_version import CODES
-from clew_gui.session.links.status import AGENT_ENDED, SILENT, LinkState, LinkStatus
+from clew_gui.session.links.inbox import AGENT_ENDED, SILENT, Inbox, LinkState, LinkStatus, Released, RequestFailed
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.wakeup import WakeupPipe
@@ -37,7 +35,6 @@ _GREET_JOB_WITHIN_S = 35.0
 _START_WITHIN_S = 30.0
 """The seconds that the agent may take to start: Python on a cold, slow disk; then the person sees a problem, and it is
 tried again."""
-_START_AGAIN_S = 0.5
 _LOOK_EVERY_S = 0.02
 """The seconds between two looks for the agent's address file while it starts."""
 _MADE_ROOM_S = 0.01
@@ -48,7 +45,7 @@ _TURN_S = 0.25
 _JOIN_S = 5.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 """The seconds between two failed attempts."""
-_ONCE = (*CODES, "channel.reply", "request.unknown")
+_ONCE = (*VERSION_CODES, "channel.reply", "request.unknown")
 
 
 class Link:
@@ -93,7 +90,7 @@ class Link:
         self._dead: set[tuple[str, int]] = set()
         self._failures = 0
         self._not_before = 0.0
-        self._starting_until = self._start_again = self._files_not_before = 0.0
+        self._starting_until = self._files_not_before = 0.0
         self._reported = ""
         self._reported_once: set[str] = set()
         self._looked = 0.0
@@ -172,7 +169,7 @@ class Link:
 
     def _work(self) -> None:
         try:
-            self._target.introduce(self._name, self._keys.public)
+            self._target.authorize(self._name, self._keys.public)
             if self._all_runs:
                 self._fetcher.find_mirrors(frozenset(self._others))
             while not self._closing.is_set():
@@ -254,16 +251,16 @@ class Link:
         if now < self._not_before:
             return
         self._not_before = now + _LOOK_EVERY_S
-        address = self._target.find() if not self._over else None
         try:
-            if address is None or (address.agent, address.generation) in self._dead:
+            address = self._target.find() if not self._over else None
+            if (
+                address is None
+                or (address.agent, address.generation) in self._dead
+                or not self._target.authorize(self._name, self._keys.public)
+            ):
                 self._nobody(now)
                 return
-            self._target.admit(address, self._name, self._keys.public)
         except (ProblemError, OSError) as error:
-            if _as_problem(error).code == "link.key_pending":
-                self._enter(LinkState.CONNECTING, "bringing this window's key to the agent")
-                return
             self.report(_as_problem(error))
             self._starting_until = 0.0
             self._fail(LinkState.OFFLINE, _as_problem(error).text.splitlines()[0])
@@ -272,14 +269,15 @@ class Link:
         self._open(address)
 
     def _nobody(self, now: float) -> None:
-        """Waits if an agent cannot be started from here; else starts one."""
-        absent = self._target.absent()
-        if not absent and not self.job:
-            self._start(now)
+        """Waits for an agent; the target starts one if that can be done from here."""
+        self._enter(LinkState.OFFLINE if self._over else LinkState.CONNECTING, self._target.while_absent())
+        if self.job:
+            self._not_before = now + _TURN_S
             return
-        self._starting_until = 0.0
-        self._not_before = now + _TURN_S
-        self._enter(LinkState.OFFLINE if self._over else LinkState.CONNECTING, absent or "connecting")
+        self._starting_until = self._starting_until or now + _START_WITHIN_S
+        if now > self._starting_until:
+            text = f"The agent did not start within {_START_WITHIN_S:.0f} s."
+            raise ProblemError(Problem("agent.slow", text, "Clew tries again; the agent's log may say why."))
 
     def _read_files(self) -> bool:
         """Whether there is more to read at once."""
@@ -292,21 +290,6 @@ class Link:
             self._files_not_before = time.monotonic() + _PAUSES_S[-1]
             self.report(error.problems[0])
             return False
-
-    def _start(self, now: float) -> None:
-        if not self._starting_until:
-            self._target.start()
-            self._enter(LinkState.CONNECTING, "starting the agent")
-            self._starting_until = now + _START_WITHIN_S
-            self._start_again = now + _START_AGAIN_S
-        self._target.check_start()
-        if now > self._start_again:  # it ended at once where the agent before it had not quite ended yet
-            self._target.start()
-            self._start_again = now + _START_AGAIN_S
-        if now > self._starting_until:
-            self._starting_until = 0.0
-            text = f"The agent did not start within {_START_WITHIN_S:.0f} s."
-            raise ProblemError(Problem("agent.slow", text, "Clew tries again; the agent's log may say why."))
 
     def _open(self, address: AgentAddress) -> None:
         if self._state is not LinkState.REFUSED:

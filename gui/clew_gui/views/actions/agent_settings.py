@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QProcess, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
-from clew_gui.targets.interpreter import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
+from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.theme.parts import Appearance, Button, column, label, lay_out_now, row, set_role
 from clew_gui.views.window.processes import end_unheard
 from clew_shared.base.problem import Problem

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from clew_gui.session.job_model import Place
+from clew_gui.jobs.job import Place
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.views.actions.bridge import Bridge

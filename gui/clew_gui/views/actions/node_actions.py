@@ -14,7 +14,7 @@ from clew_gui.base.terminal_program import open_terminal
 from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.manager import JobManager
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.job_words import is_idle, login_words

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 
 from clew_gui.base.settings import local_settings
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.scope import Scope
 from clew_gui.views.form.data_choice import is_path

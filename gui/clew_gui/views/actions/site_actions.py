@@ -13,10 +13,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 from clew_gui.base.settings import local_settings
 from clew_gui.doctor.checks import examine
 from clew_gui.doctor.software import available
+from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.session.job_model import Place
 from clew_gui.sites.consent import OwnWords, consents
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
 from clew_gui.sites.site import LOCAL, Site, address, is_local, title_of

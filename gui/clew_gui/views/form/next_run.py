@@ -10,8 +10,8 @@ import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import for_run
-from clew_gui.session.job_model import Place
 from clew_gui.views.form.data_choice import Check, DataChoice, is_own
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
 from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column

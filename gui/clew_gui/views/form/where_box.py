@@ -9,7 +9,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from clew_gui.session.job_model import Place
+from clew_gui.jobs.job import Place
 from clew_gui.sites.site import Site
 from clew_gui.views.form.fields import combo
 from clew_gui.views.form.form import LABEL_WIDTH, keep_column

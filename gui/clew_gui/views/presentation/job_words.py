@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
 from clew_gui.schedulers.allocation import node_hours
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
 from clew_gui.ssh.prompts import NEEDS_PERSON
 from clew_gui.views.presentation import words

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation.job_words import job_lines
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row, scrolling

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QObject, Qt, Signal
 
 from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews, show_in_browser
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation import words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_shared.base.problem import Problem

@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import JobStage
-from clew_gui.session.job_model import JobModel
+from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation.job_words import held_words, is_idle, locked_words
 from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, native_keys, row

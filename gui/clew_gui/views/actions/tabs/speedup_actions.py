@@ -11,8 +11,8 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from clew_gui.charts.speedup import speedup_page
+from clew_gui.jobs.job import Place
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
-from clew_gui.session.job_model import Place
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report

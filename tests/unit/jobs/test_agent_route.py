@@ -1,4 +1,5 @@
-"""The way to a job's agent as a link sees it: no call waits, and nothing is given out before it would work."""
+"""The way to a job's agent: no call of a link waits, nothing is given out before it would work, and a way that breaks
+soon is looked for ever more seldom."""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.job import JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import JobManager
-from clew_gui.jobs.target import JobTarget
 from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.ssh.connection import Stream
 from clew_shared.base.problem import ProblemError
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
-from tests.unit.fake_site import CLEW, FakeStream, Login, a_line, an_access
+from tests.unit.fake_site import AWAY, CLEW, FakeStream, Login, a_line, an_access
 from tests.unit.jobs.test_manager import LIMIT_S, reach, until
 
 KEY = ("viewer-1", "k" * 40)
@@ -87,14 +89,12 @@ def key_file(scene: Scene) -> bytes | None:
 
 def test_while_the_job_waits_the_reason_stands_for_the_agent(scene: Scene) -> None:
     assert scene.target.find() is None
-    until(scene.manager, lambda: scene.target.absent() == "Other jobs come first.")
+    until(scene.manager, lambda: scene.target.while_absent() == "Other jobs come first.")
     assert scene.target.files(over=False) is None
-    scene.target.start()
-    scene.target.check_start()
 
 
 def test_the_agent_is_given_out_with_the_tunnels_end_when_the_key_is_there(scene: Scene) -> None:
-    scene.target.introduce(*KEY)
+    scene.target.authorize(*KEY)
     there = scene.serve()
     address = scene.found()
     assert key_file(scene) == KEY[1].encode()
@@ -104,26 +104,26 @@ def test_the_agent_is_given_out_with_the_tunnels_end_when_the_key_is_there(scene
     with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
         assert connection.recv(64) == SPEAKS
     assert scene.target.route == "through login"
-    scene.target.admit(address, *KEY)
+    assert scene.target.authorize(*KEY)
 
 
 def test_a_key_that_comes_late_is_waited_for(scene: Scene) -> None:
     scene.serve()
-    address = scene.found()
-    scene.target.admit(address, *KEY)
+    scene.found()
+    until(scene.manager, lambda: scene.target.authorize(*KEY))
     assert key_file(scene) == KEY[1].encode()
 
 
 def test_a_key_that_cannot_be_brought_now_is_said(scene: Scene) -> None:
     scene.serve()
-    address = scene.found()
+    scene.found()
     scene.login.close()
-    with pytest.raises(ProblemError, match="on its way there"):
-        scene.target.admit(address, *KEY)
+    assert not scene.target.authorize(*KEY)
+    assert key_file(scene) is None
 
 
 def test_an_agent_that_took_its_place_is_another_one_at_the_same_port(scene: Scene) -> None:
-    scene.target.introduce(*KEY)
+    scene.target.authorize(*KEY)
     scene.serve()
     first = scene.found()
     scene.login.files.pop(f"{scene.allowed}/viewer-1.key")  # an agent clears its predecessor's keys
@@ -136,7 +136,7 @@ def test_an_agent_that_took_its_place_is_another_one_at_the_same_port(scene: Sce
 
 
 def test_no_network_changes_nothing_of_what_is_known(scene: Scene) -> None:
-    scene.target.introduce(*KEY)
+    scene.target.authorize(*KEY)
     scene.serve()
     address = scene.found()
     scene.login.close()
@@ -146,7 +146,7 @@ def test_no_network_changes_nothing_of_what_is_known(scene: Scene) -> None:
 
 
 def test_an_agents_bytes_speak_for_its_job(scene: Scene) -> None:
-    scene.target.introduce(*KEY)
+    scene.target.authorize(*KEY)
     scene.serve()
     address = scene.found()
     until(scene.manager, lambda: scene.manager.news(scene.job).nodes == "node1")
@@ -165,18 +165,19 @@ def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     scene.login.after["squeue"] = looked.set
     until(scene.manager, lambda: scene.manager.news(scene.job).stage is JobStage.RUNNING and looked.is_set())
     assert scene.target.find() is None
-    assert scene.target.absent() == "The job runs; its agent is starting."
+    assert scene.target.while_absent() == "The job runs; its agent is starting."
 
 
 def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene) -> None:
     now = [100.0]
     scene.login.files[f"{CLEW}/jobs/{scene.job}/job.log"] = b"waiting for a licence\n"
-    with closing(JobTarget(scene.manager.job(scene.job), lambda: None, lambda: now[0])) as target:
+    with closing(AgentRoute(scene.manager.job(scene.job), lambda: None, lambda: now[0])) as target:
+        target.start()
 
         def says(words: str, pause: float) -> bool:
             now[0] += pause
             target.kick()
-            return words in target.absent()
+            return words in target.while_absent()
 
         until(scene.manager, lambda: says("Other jobs come first.", 1000.0))
         scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "RUNNING", "node1"
@@ -184,7 +185,7 @@ def test_a_running_job_whose_agent_never_comes_is_told_with_its_log(scene: Scene
         until(scene.manager, lambda: says("job.log on Lab, ends with: waiting for a licence.", 30.0))
         scene.serve()
         until(scene.manager, lambda: target.find() is not None)
-        assert target.absent() == "The job runs; its agent is starting."
+        assert target.while_absent() == "The job runs; its agent is starting."
 
 
 def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
@@ -193,7 +194,7 @@ def test_without_a_way_the_journal_comes_as_a_file(scene: Scene) -> None:
     journal, run = b"j" * 300_000, str(uuid.uuid4())
     scene.login.files[f"{CLEW}/runs/{run}/journal.0001"] = journal
     until(scene.manager, lambda: scene.target.files(over=False) is not None)
-    assert "Cannot reach the agent on node1" in scene.target.absent()
+    assert "Cannot reach the agent on node1" in scene.target.while_absent()
     files = scene.target.files(over=False)
     assert files is not None
     first = files.fetch([Fetch(run=run, attempt=1, offset=0)])[0]
@@ -211,7 +212,7 @@ def test_when_the_job_is_over_its_files_do_not_grow_any_more(scene: Scene) -> No
     scene.login.jobs["1"].state, scene.login.jobs["1"].nodes = "COMPLETED", "node1"
     reach(scene.manager, scene.job, JobStage.ENDED)
     assert scene.target.find() is None
-    assert scene.target.absent() == "The job has ended."
+    assert scene.target.while_absent() == "The job has ended."
     files = scene.target.files(over=True)
     assert files is not None
     second, first = files.fetch([Fetch(run=run, attempt=2, offset=2), Fetch(run=run, attempt=1, offset=3)])
@@ -232,5 +233,145 @@ def test_specs_come_from_the_order_or_from_there(scene: Scene) -> None:
 def test_the_same_target_until_it_is_closed(scene: Scene) -> None:
     assert scene.manager.target(scene.job) is scene.target
     scene.target.close()
-    again: JobTarget = scene.manager.target(scene.job)
+    again: AgentRoute = scene.manager.target(scene.job)
     assert again is not scene.target
+
+
+# --- A way that breaks ------------------------------------------------------------------------------------------------
+
+
+class Kept:
+    """The way to a job's agent, whose turns and clock go when they are told to; streams end after the greeting."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.now, self.searches, self.greeting = 100.0, 0, SPEAKS
+        self.scene = scene
+        scene.target.close()
+        self.serve()
+        reach(scene.manager, scene.job, JobStage.RUNNING)
+        job = scene.manager.job(scene.job)
+        self.way = AgentRoute(job, lambda: None, lambda: self.now)
+        job.changed = lambda: None
+
+    def serve(self, generation: int = 1) -> None:
+        self.scene.serve(generation)
+        self.scene.login.streams = {("10.0.0.11", 4000): self._answer}
+
+    def _answer(self) -> FakeStream:
+        self.searches += 1
+        return FakeStream(self.greeting)
+
+    def open(self) -> Stream:
+        self.searches -= 1
+        return self.way.open()
+
+    def turn(self) -> tuple[int, float]:
+        """How many searches it made, and the seconds until the next turn."""
+        before = self.searches
+        pause = self.way.turn()
+        return self.searches - before, pause
+
+    def break_after(self, seconds: float) -> float:
+        """A way is found and breaks; so long the next search waits."""
+        assert self.turn()[0] <= 1
+        stream = self.open()
+        self.now += seconds
+        drain(stream)
+        searches, pause = self.turn()
+        self.now += pause
+        return 0.0 if searches else pause
+
+    @property
+    def is_woken(self) -> bool:
+        return self.way._woken.is_set()
+
+
+def drain(stream: Stream) -> None:
+    while stream.recv(64):
+        pass
+
+
+STEADY = (0, 10.0)
+
+
+@pytest.fixture
+def kept(scene: Scene) -> Iterator[Kept]:
+    kept = Kept(scene)
+    with closing(kept.way):
+        yield kept
+        kept.way.leave()
+        kept.way.start()
+
+
+def test_a_way_that_held_is_looked_for_again_at_once(kept: Kept) -> None:
+    assert kept.break_after(60.0) == 0
+    assert kept.is_woken
+
+
+def test_ways_that_break_soon_are_looked_for_ever_more_seldom_until_one_holds(kept: Kept) -> None:
+    assert [kept.break_after(5.0) for _ in range(6)] == [1.0, 2.0, 5.0, 15.0, 30.0, 30.0]
+    assert kept.break_after(60.0) == 0
+    kept.turn()
+    drain(kept.open())
+    assert kept.turn() == (0, 1.0)
+    kept.way.kick()
+    assert kept.turn()[0] == 1
+
+
+def test_news_of_a_node_that_is_gone_do_not_undo_the_pauses(kept: Kept) -> None:
+    kept.greeting = b""
+    for _ in range(135):
+        kept.way.kick()
+        kept.turn()
+        kept.now += 1.0
+    assert 3 <= kept.searches <= 12
+
+
+def test_without_any_way_it_waits_as_well_but_not_for_another_agent(kept: Kept) -> None:
+    kept.greeting = b""
+    assert kept.turn() == (1, 1.0)
+    assert kept.way.files(over=False) is not None
+    kept.greeting = SPEAKS
+    assert kept.turn() == (0, 1.0)
+    kept.serve(generation=2)
+    assert kept.turn() == (1, 10.0)
+
+
+def test_a_stranger_on_whom_the_agent_hangs_up_costs_nobody_the_way(kept: Kept) -> None:
+    kept.turn()
+    viewer, stranger = kept.open(), kept.open()
+    drain(stranger)
+    assert kept.is_woken  # whether it is still the same agent is worth a look
+    assert kept.turn() == STEADY
+    drain(viewer)
+    assert kept.turn() == (0, 1.0)
+
+
+def test_what_this_end_wanted_is_no_break(kept: Kept) -> None:
+    kept.turn()
+    kept.open().close()
+    assert not kept.is_woken
+    assert kept.turn() == STEADY
+
+
+def test_the_end_of_a_stream_through_an_earlier_way_says_nothing_of_this_one(kept: Kept) -> None:
+    kept.turn()
+    old = kept.open()
+    kept.now += 1.0
+    kept.serve(generation=2)
+    assert kept.turn() == (1, 10.0)
+    drain(old)
+    assert kept.turn() == STEADY
+
+
+def test_a_way_through_which_nothing_can_be_opened_is_broken(kept: Kept) -> None:
+    kept.turn()
+    viewer = kept.open()
+    kept.scene.login.away = AWAY
+    with pytest.raises(ProblemError, match="was lost"):
+        kept.open()
+    kept.scene.login.away = None
+    assert kept.turn()[0] == 0
+    with pytest.raises(ProblemError, match="Cannot reach the node now"):
+        kept.open()
+    viewer.close()
