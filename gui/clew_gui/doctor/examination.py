@@ -328,16 +328,8 @@ def follow(diagnosis: E, checks: Sequence[Check[E]], want_job: bool) -> Iterator
         result = _hindered(diagnosis, check, want_job) or _run(diagnosis, check)
         if result.verdict in (Verdict.BAD, Verdict.SKIPPED):
             diagnosis.causes[check.name] = _cause(diagnosis, check) or check.cause or f"{check.title} is not in order"
-        finding = Finding(
-            check=check.name,
-            title=check.title,
-            verdict=result.verdict,
-            text=result.text,
-            hint=result.hint,
-            code=result.code,
-            remedies=result.remedies,
-            seconds=round(time.monotonic() - started, 3),
-        )
+        seconds = round(time.monotonic() - started, 3)
+        finding = Finding(check=check.name, title=check.title, seconds=seconds, **result._asdict())
         diagnosis.findings[check.name] = finding
         yield finding
 

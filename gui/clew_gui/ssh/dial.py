@@ -86,9 +86,9 @@ class ReconnectingConnection:
         """The number of times that it was dialled."""
 
     @property
-    def route(self) -> str:
-        """See ``Connection.route``; empty before the first call."""
-        return self._connection.route if self._connection is not None else ""
+    def passed(self) -> tuple[tuple[str, str], ...]:
+        """See ``Connection.passed``; empty before the first call."""
+        return self._connection.passed if self._connection is not None else ()
 
     @property
     def alive(self) -> bool:
@@ -142,7 +142,7 @@ class ReconnectingConnection:
             if connection.probe(self._every):
                 self._heard = time.monotonic()
             elif self.silent_s > self._patience_for(connection) or (woken and not connection.asks_codes):
-                _log.info("%s is silent for %.0f s and given up", connection.route, self.silent_s)
+                _log.info("%s is silent for %.0f s and given up", connection.passed, self.silent_s)
                 connection.close()
 
     def _patience_for(self, connection: Connection) -> float:

@@ -118,11 +118,11 @@ def _log_in(request: HolderRequest, asker: AskOnce) -> ParamikoConnection:
 
 
 def _record(request: HolderRequest, connection: ParamikoConnection, relay: Relay) -> KeptLogin:
-    way = request.hops[:-1]
+    way, (*before, (title, how)) = request.hops[:-1], connection.passed
     return KeptLogin(
         id=login_id(request.hops),
-        title=request.hops[-1].title,
-        route=f"{connection.route.removesuffix(')')} at {time.strftime('%H:%M')})",
+        title=title,
+        passed=(*before, (title, f"{how} at {time.strftime('%H:%M')}")),
         pid=os.getpid(),
         since=time.time(),
         keep_s=request.files.keep_login_s,

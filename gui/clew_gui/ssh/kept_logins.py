@@ -64,7 +64,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    route: str
+    passed: tuple[tuple[str, str], ...]
     pid: int
     since: float
     keep_s: int
@@ -137,7 +137,7 @@ class KeptLogins:
         with suppress(OSError, ProblemError):
             sock = operating_system.connect_locally(self.folder / known.id / SOCKET)
             connection = connect_to_relay(
-                sock, known.key, hops[-1], known.route, self._files, asker, known.asks_codes, timeout
+                sock, known.key, hops[-1], known.passed, self._files, asker, known.asks_codes, timeout
             )
             if connection.probe(timeout):
                 return connection

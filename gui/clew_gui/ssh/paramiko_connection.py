@@ -140,7 +140,8 @@ def _log_in(
             link.end()
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
-        return ParamikoConnection(link, hop, _route_to(hop, how, below), files, later, login.asked_codes, below)
+        passed = (*(below.passed if below is not None else ()), (hop.title, how))
+        return ParamikoConnection(link, hop, passed, files, later, login.asked_codes, below)
     raise login.given_up(hung_up)
 
 
@@ -203,12 +204,6 @@ def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
     return not_reached(hop, error)
 
 
-def _route_to(hop: Hop, how: str, below: ParamikoConnection | None) -> str:
-    """The route to ``hop`` in words, as ``Connection.route`` has it."""
-    before = f"{below.route}, then " if below is not None else ""
-    return f"{before}{hop.title} ({how})"
-
-
 class ParamikoConnection:
     """A ``Connection`` through paramiko; its files go through SFTP, or a shell where there is none. Made by
     ``dial_paramiko``, ``hop`` and ``connect_to_relay``.
@@ -221,13 +216,13 @@ class ParamikoConnection:
         self,
         link: SshTransport,
         hop: Hop,
-        route: str,
+        passed: tuple[tuple[str, str], ...],
         files: SshFiles,
         asker: AskOnce,
         asks_codes: bool,
         below: ParamikoConnection | None,
     ) -> None:
-        self.route: str = route
+        self.passed: tuple[tuple[str, str], ...] = passed
         self.asks_codes: bool = asks_codes or (below is not None and below.asks_codes)
         self.owns_below = False
         """Whether closing this one closes the hops that it goes through."""

@@ -246,7 +246,7 @@ def connect_to_relay(
     sock: socket.socket,
     public_key: bytes,
     hop: Hop,
-    route: str,
+    passed: tuple[tuple[str, str], ...],
     files: SshFiles,
     asker: AskOnce,
     asks_codes: bool,
@@ -270,4 +270,4 @@ def connect_to_relay(
     except BaseException:
         link.end()
         raise
-    return ParamikoConnection(link, hop, route, files, asker, asks_codes, None)
+    return ParamikoConnection(link, hop, passed, files, asker, asks_codes, None)

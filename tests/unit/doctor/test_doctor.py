@@ -135,7 +135,7 @@ def test_an_approval_that_is_given_elsewhere_costs_no_time(
 
     def dial(*_: object) -> SimpleNamespace:
         now[0] += 100.0
-        return SimpleNamespace(route="student@login (no proof asked)", alive=True)
+        return SimpleNamespace(passed=(("student@login", "no proof asked"),), alive=True)
 
     monkeypatch.setattr(login, "dial", dial)
     assert "let you in" in next(one.text for one in login._dial(diagnosis) if one.check == "login")

@@ -56,7 +56,7 @@ ENDED = "echo state=ended >record.4711; echo 4711"
 class Here:
     """A connection to this computer: each command is run, with a home folder and a PATH of its own."""
 
-    route = "here"
+    passed = ()
     alive = True
     asks_codes = False
 
