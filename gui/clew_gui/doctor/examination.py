@@ -19,7 +19,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection
-from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind, no_one_to_ask
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import Remedy, check_node
@@ -99,7 +99,7 @@ TOTAL_S = 180.0
 """The bound on everything but a job's waiting and what people are asked; what is left then is not tried."""
 
 
-class Questions:
+class Questions(Prompter):
     """Passes questions on to a person and remembers them, without the answers. ``quiet``: nobody is asked."""
 
     def __init__(self, prompter: Prompter) -> None:
@@ -128,15 +128,13 @@ class Questions:
         return answer
 
     def refused(self, prompt: Prompt) -> None:
-        """Does the same as ``Remembers.refused``."""
-        if isinstance(self._prompter, Remembers):
-            self._prompter.refused(prompt)
+        """See ``Prompter``."""
+        self._prompter.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
+        """See ``Prompter``."""
         self.said = True
-        if isinstance(self._prompter, MessagePrompter):
-            self._prompter.show_message(text)
+        self._prompter.show_message(text)
 
 
 class _BoundedConnection(SiteConnection):

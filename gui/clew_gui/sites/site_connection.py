@@ -26,7 +26,7 @@ from clew_gui.sites.site import Site, job_of
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, Stream, lost, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection, dial
-from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.prompts import Prompter
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import read_consent
@@ -350,7 +350,7 @@ def open_connection(
     name: str,
     site: Site,
     places: Places,
-    asker: AskOnce,
+    asker: Prompter,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SiteConnection:
     """The line to ``site``; nothing is dialled yet, and then within ``around``. Raises ``ProblemError`` when something

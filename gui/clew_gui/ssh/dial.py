@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Size, SshFiles, Stream, Terminal
 from clew_gui.ssh.kept_logins import KeptLogins
-from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
+from clew_gui.ssh.prompts import PersonNeeded, Prompter, Unattended
 from clew_shared.base.problem import ProblemError, problem
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PATIENCE_WITH_CODE_S = 120.0
 _JOIN_S = 2.0
 
 
-def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
+def dial(hops: Sequence[Hop], asker: Prompter, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
     """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
 
     Raises ``ProblemError``. Closing the connection closes all hops but kept ones.
@@ -44,7 +44,7 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
         return kept.log_in(hops, asker, timeout)
 
 
-def _log_in(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
+def _log_in(hops: Sequence[Hop], asker: Prompter, files: SshFiles, timeout: float) -> ParamikoConnection:
     """Log in hop by hop, each through the one before; when one fails those before are closed."""
     from clew_gui.ssh.paramiko_connection import dial_paramiko  # a tenth of a second, in the thread that logs in
 

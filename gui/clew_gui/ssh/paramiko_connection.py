@@ -57,7 +57,7 @@ from clew_gui.ssh.errors import (
 )
 from clew_gui.ssh.host_keys import HostKey, HostKeys
 from clew_gui.ssh.login import Login, ServerHungUp
-from clew_gui.ssh.prompts import AskOnce, Unattended
+from clew_gui.ssh.prompts import Prompter, Unattended
 from clew_gui.ssh.proxy_command import ProxyCommand
 from clew_gui.ssh.transport import Bound, SshTransport
 from clew_shared.base.problem import ProblemError
@@ -83,7 +83,7 @@ _STAT = 'LC_ALL=C exec stat -L -c "%s %Y %a %F" -- "$1"'
 
 
 def dial_paramiko(
-    hop: Hop, files: SshFiles, asker: AskOnce, timeout: float = 30.0, through: ParamikoConnection | None = None
+    hop: Hop, files: SshFiles, asker: Prompter, timeout: float = 30.0, through: ParamikoConnection | None = None
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
@@ -121,7 +121,7 @@ def _dial(hop: Hop, timeout: float) -> socket.socket:
 def _log_in(
     hop: Hop,
     files: SshFiles,
-    asker: AskOnce,
+    asker: Prompter,
     timeout: float,
     dial: Callable[[], Any],
     below: ParamikoConnection | None,
@@ -145,7 +145,7 @@ def _log_in(
     raise login.given_up(hung_up)
 
 
-def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
+def _shake_hands(hop: Hop, files: SshFiles, asker: Prompter, timeout: float, dial: Callable[[], Any]) -> SshTransport:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
     for pause in (*errors.BUSY_PAUSES_S, None):
@@ -218,7 +218,7 @@ class ParamikoConnection:
         hop: Hop,
         passed: tuple[tuple[str, str], ...],
         files: SshFiles,
-        asker: AskOnce,
+        asker: Prompter,
         asks_codes: bool,
         below: ParamikoConnection | None,
     ) -> None:

@@ -353,9 +353,9 @@ COMMAND = """
 import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dial import dial
-from clew_gui.ssh.prompts import (AskOnce, PromptKind)
+from clew_gui.ssh.prompts import (Prompter, AskOnce, PromptKind)
 
-class Person:
+class Person(Prompter):
     def ask(self, prompt):
         assert prompt.kind is PromptKind.PASSWORD
         return sys.stdin.readline().strip()
@@ -435,9 +435,9 @@ ASKS = """
 import sys, time, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dial import dial
-from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.prompts import AskOnce, Prompter
 
-class Person:
+class Person(Prompter):
     def ask(self, prompt):
         print("asked", flush=True)
         sys.stdin.read()

@@ -46,7 +46,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteLayout
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
+from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import check_node, typed_sentence
@@ -166,7 +166,7 @@ def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_questions_are_remembered_without_their_answers() -> None:
-    class Person:
+    class Person(Prompter):
         def ask(self, prompt: Prompt) -> str | None:
             return "yes"
 
