@@ -342,7 +342,7 @@ def test_any_answer_is_read(text: str) -> None:
     most_gpus(text)
     first_node(text)
     parse_quota(text)
-    parse_avail(Output(0, text))
+    parse_avail(text)
 
 
 # --- Modules ----------------------------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ clew-default
 
 
 def test_modules_of_both_kinds() -> None:
-    tcl, lmod = parse_avail(Output(0, TCL)), parse_avail(Output(0, LMOD))
+    tcl, lmod = parse_avail(TCL), parse_avail(LMOD)
     assert tcl.names == ("cuda/8.0", "cuda/11.8", "python_ML/3.11", "null")
     assert tcl.default == {"cuda/11.8"}
     assert lmod.names == ("GCC/12.2.0", "GCC/13.1", "TensorFlow/2.17-CUDA-12")
@@ -379,7 +379,7 @@ def test_modules_of_both_kinds() -> None:
 
 
 def test_modules_are_searched_whatever_the_case() -> None:
-    lmod = parse_avail(Output(0, LMOD))
+    lmod = parse_avail(LMOD)
     assert matching(lmod, "tensor") == ("TensorFlow/2.17-CUDA-12",)
     assert matching(lmod, "gcc/1?.1") == ("GCC/13.1",)
     assert matching(lmod, "g*2.0") == ("GCC/12.2.0",)
