@@ -276,7 +276,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.
     ``temporary`` is why its folder for temporary files cannot be written; empty: it can.
     ``tensorflow`` is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it
-    could not be.
+    could not be. ``whole``: nothing more will come; ``moves`` grows while TensorFlow is imported.
 
     The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
     is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``no_login``: why
@@ -293,6 +293,8 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tensorflow: str = ""
     devices: int = 0
     trouble: str = ""
+    whole: bool = False
+    moves: int = 0
     reached: bool = False
     refusal: str = ""
     no_login: Problem | None = None
