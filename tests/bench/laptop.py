@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
 from tests.bench.measure import CannotMeasure
 
@@ -26,7 +26,7 @@ LOGIN = "10.77.0.1"
 _CLUSTER = Path(__file__).parents[2] / "packaging/cluster"
 
 
-class Trusting:
+class Trusting(Prompter):
     """A person who has compared the fingerprint and knows no password: the key opens the door."""
 
     def ask(self, prompt: Prompt) -> str | None:

@@ -60,7 +60,7 @@ def stand_in(home: Path) -> str:
     return "export PYTHONPATH=$HOME/stand-in:$PYTHONPATH"
 
 
-class Agrees:
+class Agrees(Prompter):
     """A person who has seen the fingerprints and knows no password."""
 
     def ask(self, prompt: Prompt) -> str | None:

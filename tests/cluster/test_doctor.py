@@ -146,7 +146,7 @@ def test_modules_are_listed_and_searched(cluster: MiniCluster, tmp_path: Path) -
 # --- Each refusal has its own sentence --------------------------------------------------------------------------------
 
 
-class Person:
+class Person(Prompter):
     """Answers by the kind of question, and counts."""
 
     def __init__(self, **answers: str) -> None:

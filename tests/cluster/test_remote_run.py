@@ -24,7 +24,7 @@ from clew_gui.schedulers.state import Phase
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection, open_connection
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.lifecycle import RunState
@@ -39,7 +39,7 @@ ANSWER_S = 60.0
 """The first run imports TensorFlow, on a busy machine."""
 
 
-class Agrees:
+class Agrees(Prompter):
     """A person who has seen the fingerprints and knows no password."""
 
     def ask(self, prompt: Prompt) -> str | None:

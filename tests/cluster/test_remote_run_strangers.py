@@ -21,7 +21,7 @@ from minicluster.state import State
 
 from clew_gui.deploy.install import ensure_agent
 from clew_gui.ssh.kept_logins import SOCKET
-from clew_gui.ssh.prompts import Prompt, PromptKind
+from clew_gui.ssh.prompts import Prompt, Prompter, PromptKind
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.wire.channel import KEY_SUFFIX, Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, GetStatus, Status
@@ -41,7 +41,7 @@ JUNK = (
 """What a stranger says: nothing, HTTP, ZeroMQ without keys, noise."""
 
 
-class TypesCodes:
+class TypesCodes(Prompter):
     """A person with a password and an app that shows codes. ``told`` is all that they typed."""
 
     def __init__(self, cluster: MiniCluster) -> None:

@@ -21,7 +21,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, Hop, RemoteFile, Stream
 from clew_gui.ssh.dial import ReconnectingConnection
-from clew_gui.ssh.prompts import AskOnce, Prompt
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter
 from clew_shared.base.problem import ProblemError, problem
 
 HOME = "/home/student"
@@ -303,7 +303,7 @@ def a_deployer(**replaced: Any) -> Deployer:
     return Deployer(**(usual | replaced))
 
 
-class NobodyHere:
+class NobodyHere(Prompter):
     """Nobody is there to be asked."""
 
     def ask(self, prompt: Prompt) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from clew_gui.base.times import in_words
+from clew_gui.schedulers.job import keeper
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
@@ -140,9 +141,8 @@ def _patience(connection: SiteConnection, report: Callable[[str], None]) -> Call
 
 def _shell(site: Site, mark: str, length: int) -> str:
     """Returns what bash does before Python: it loads modules in the keeper's own way, so that a job finds the same."""
-    keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
     refuse = f"""clew_finish() {{ printf '\\n%s{{"refused":"%s","detail":"%s"}}\\n' {mark} "$1" "$3"; exit "$2"; }}"""
-    lines = [f"echo {mark}", keeper, refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
+    lines = [f"echo {mark}", keeper(), refuse, "clew_scratch=$(mktemp -d) && trap 'rm -rf \"$clew_scratch\"' EXIT"]
     lines += ["clew_record=${clew_scratch:-$HOME}/there"]
     lines += ["clew_find_modules"] if site.modules else []
     lines += [f"clew_load {shlex.quote(name)}" for name in site.modules]

@@ -19,7 +19,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import STILL_S, SiteConnection
 from clew_gui.ssh.connection import Connection, Hop, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection
-from clew_gui.ssh.prompts import AskOnce, MessagePrompter, Prompt, Prompter, PromptKind, Remembers, no_one_to_ask
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind, no_one_to_ask
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import Remedy, check_node
@@ -99,7 +99,7 @@ TOTAL_S = 180.0
 """The bound on everything but a job's waiting and what people are asked; what is left then is not tried."""
 
 
-class Questions:
+class Questions(Prompter):
     """Passes questions on to a person and remembers them, without the answers. ``quiet``: nobody is asked."""
 
     def __init__(self, prompter: Prompter) -> None:
@@ -128,15 +128,13 @@ class Questions:
         return answer
 
     def refused(self, prompt: Prompt) -> None:
-        """Does the same as ``Remembers.refused``."""
-        if isinstance(self._prompter, Remembers):
-            self._prompter.refused(prompt)
+        """See ``Prompter``."""
+        self._prompter.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
+        """See ``Prompter``."""
         self.said = True
-        if isinstance(self._prompter, MessagePrompter):
-            self._prompter.show_message(text)
+        self._prompter.show_message(text)
 
 
 class _BoundedConnection(SiteConnection):
@@ -278,7 +276,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     and ``cards`` what ``nvidia-smi`` lists. ``port`` is one that was free, 0 when none of the site's was.
     ``temporary`` is why its folder for temporary files cannot be written; empty: it can.
     ``tensorflow`` is the version once it was imported there, ``devices`` how many GPUs it sees, ``trouble`` why it
-    could not be.
+    could not be. ``whole``: nothing more will come; ``moves`` grows while TensorFlow is imported.
 
     The rest is seen from outside while the job ran. ``reached``: the login node could connect to the port; ``refusal``
     is what it said instead. ``ahead``: how many seconds the node's clock is ahead of this computer's. ``no_login``: why
@@ -295,6 +293,8 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tensorflow: str = ""
     devices: int = 0
     trouble: str = ""
+    whole: bool = False
+    moves: int = 0
     reached: bool = False
     refusal: str = ""
     no_login: Problem | None = None
@@ -328,16 +328,8 @@ def follow(diagnosis: E, checks: Sequence[Check[E]], want_job: bool) -> Iterator
         result = _hindered(diagnosis, check, want_job) or _run(diagnosis, check)
         if result.verdict in (Verdict.BAD, Verdict.SKIPPED):
             diagnosis.causes[check.name] = _cause(diagnosis, check) or check.cause or f"{check.title} is not in order"
-        finding = Finding(
-            check=check.name,
-            title=check.title,
-            verdict=result.verdict,
-            text=result.text,
-            hint=result.hint,
-            code=result.code,
-            remedies=result.remedies,
-            seconds=round(time.monotonic() - started, 3),
-        )
+        seconds = round(time.monotonic() - started, 3)
+        finding = Finding(check=check.name, title=check.title, seconds=seconds, **result._asdict())
         diagnosis.findings[check.name] = finding
         yield finding
 

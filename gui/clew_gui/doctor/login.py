@@ -13,7 +13,7 @@ from clew_gui.doctor.examination import CheckResult, Diagnosis, Finding, Verdict
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
 from clew_gui.ssh.config import resolve
-from clew_gui.ssh.connection import Hop
+from clew_gui.ssh.connection import Hop, route_words
 from clew_gui.ssh.dial import dial
 from clew_gui.ssh.errors import busy, no_such_name, not_reached
 from clew_gui.ssh.host_keys import HostKeys
@@ -25,6 +25,7 @@ _NAME_S = 10.0
 _PORT_S = 10.0
 _BANNER = 1024
 _STEPS = {"name": "Name", "port": "Port", "hostkey": "Host key", "login": "Login"}
+_TITLES = {"way": "Way", "ssh": "SSH", **_STEPS}
 _FAILS = {
     "name": "the name of {host} is not known",
     "port": "{host} does not answer",
@@ -39,24 +40,20 @@ def check_route(diagnosis: Diagnosis) -> Iterator[Finding]:
     try:
         diagnosis.hops = way_to(diagnosis.site, resolve)
     except ProblemError as error:
-        yield _finding(diagnosis, "way", "Way", None, refused(error.problems[0]), 0.0)
+        yield _finding(diagnosis, "way", None, refused(error.problems[0]))
         diagnosis.causes["login"] = "the way there is not known"
         return
     if (result := _consent(diagnosis)) is not None:
-        yield _finding(diagnosis, "way", "Way", None, result, 0.0)
+        yield _finding(diagnosis, "way", None, result)
         diagnosis.causes["login"] = "the way there needs your consent"
         return
-    first = diagnosis.hops[0]
-    before: list[Finding] = []
     for step, check in (("name", check_name), ("port", check_port)):
         started = time.monotonic()
-        result = check(first)
-        before.append(_finding(diagnosis, step, _STEPS[step], first, result, time.monotonic() - started))
+        result = check(diagnosis.hops[0])
+        yield _finding(diagnosis, step, diagnosis.hops[0], result, time.monotonic() - started)
         if result.verdict is Verdict.BAD:
-            yield from before
             yield from _unreached(diagnosis, 0, step)
             return
-    yield from before
     yield from _dial(diagnosis)
 
 
@@ -142,33 +139,30 @@ def _dial(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.questions.said:
         diagnosis.more_time(took - (diagnosis.questions.seconds - asked))
     diagnosis.arrive(connection)
-    ways = connection.route.split(", then ")
-    for number, hop in enumerate(diagnosis.hops):
-        yield from _passed(diagnosis, number, "login")
-        how = ways[number].partition(" (")[2].removesuffix(")") if number < len(ways) else ""
-        result = fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
-        yield _finding(
-            diagnosis, "login", _STEPS["login"], hop, result, took if number == len(diagnosis.hops) - 1 else 0.0
-        )
+    for number, (_, how) in enumerate(connection.passed):
+        yield from _passed(diagnosis, number, how=how, took=took if number == len(diagnosis.hops) - 1 else 0.0)
     unsupported = [hop.unsupported for hop in diagnosis.hops if hop.unsupported]
-    text = f"Route: {connection.route}."
+    text = f"Route: {route_words(connection.passed)}."
     result = note(f"{text} However, {unsupported[0]}.", "Clew logged in without it.") if unsupported else fine(text)
-    yield _finding(diagnosis, "ssh", "SSH", None, result, 0.0)
+    yield _finding(diagnosis, "ssh", None, result)
 
 
-def _passed(diagnosis: Diagnosis, number: int, until: str) -> Iterator[Finding]:
-    """The steps of a hop that went well before ``until``; what was reported already is left out."""
-    hop = diagnosis.hops[number]
+def _passed(diagnosis: Diagnosis, number: int, until: str = "", how: str = "", took: float = 0.0) -> Iterator[Finding]:
+    """The steps of a hop that went well before ``until``; what was reported already is left out. ``how`` it let one in
+    and what the login ``took`` are for the last step."""
     for step in _STEPS:
         if step == until:
             return
         if number == 0 and step in ("name", "port"):
             continue
-        yield _finding(diagnosis, step, _STEPS[step], hop, _well(diagnosis, number, step), 0.0)
+        seconds = took if step == "login" else 0.0
+        yield _finding(diagnosis, step, diagnosis.hops[number], _well(diagnosis, number, step, how), seconds)
 
 
-def _well(diagnosis: Diagnosis, number: int, step: str) -> CheckResult:
+def _well(diagnosis: Diagnosis, number: int, step: str, how: str) -> CheckResult:
     hop = diagnosis.hops[number]
+    if step == "login":
+        return fine(f"{hop.title} let you in: {how}." if how else f"{hop.title} let you in.")
     if step == "name":
         return fine(f"{diagnosis.hops[number - 1].title} knows {hop.host}.")
     if step == "port":
@@ -188,13 +182,11 @@ def _failed(diagnosis: Diagnosis, found: Problem, took: float) -> Iterator[Findi
     if number == 0 and step in ("name", "port"):  # both were in order a moment ago
         step = "hostkey"
     for earlier in range(number):
-        yield from _passed(diagnosis, earlier, "login")
-        result = fine(f"{diagnosis.hops[earlier].title} let you in.")
-        yield _finding(diagnosis, "login", _STEPS["login"], diagnosis.hops[earlier], result, 0.0)
+        yield from _passed(diagnosis, earlier)
     yield from _passed(diagnosis, number, step)
     hop = diagnosis.hops[number]
     result = _unseen(diagnosis, hop, found) if step == "hostkey" else refused(found)
-    yield _finding(diagnosis, step, _STEPS[step], hop, result, took)
+    yield _finding(diagnosis, step, hop, result, took)
     yield from _unreached(diagnosis, number, step, cause)
 
 
@@ -236,22 +228,11 @@ def _unreached(diagnosis: Diagnosis, number: int, step: str, words: str = "") ->
     steps = list(_STEPS)
     for place, hop in enumerate(diagnosis.hops[number:], number):
         for later in steps[steps.index(step) + 1 :] if place == number else steps:
-            yield _finding(diagnosis, later, _STEPS[later], hop, untried(f"Not tried, because {cause}."), 0.0)
+            yield _finding(diagnosis, later, hop, untried(f"Not tried, because {cause}."))
 
 
-def _finding(
-    diagnosis: Diagnosis, check: str, title: str, hop: Hop | None, result: CheckResult, seconds: float
-) -> Finding:
+def _finding(diagnosis: Diagnosis, check: str, hop: Hop | None, result: CheckResult, seconds: float = 0.0) -> Finding:
+    title = _TITLES[check]
     shown = f"{title}, {hop.title}" if hop is not None and len(diagnosis.hops) > 1 else title
     where = hop.title if hop is not None else ""
-    return Finding(
-        check=check,
-        title=shown,
-        verdict=result.verdict,
-        text=result.text,
-        hint=result.hint,
-        where=where,
-        code=result.code,
-        remedies=result.remedies,
-        seconds=round(seconds, 3),
-    )
+    return Finding(check=check, title=shown, where=where, seconds=round(seconds, 3), **result._asdict())

@@ -6,8 +6,9 @@ import math
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,6 @@ from clew_gui.doctor.routes import not_an_answer, refused_at, what_it_asks
 from clew_gui.nodes.routes import SPEAKS_S, first_bytes
 from clew_gui.schedulers.allocation import seconds_asked
 from clew_gui.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
-from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.state import ENDED, NOT_KNOWN, WAITING, JobState, Phase
 from clew_gui.schedulers.words import NOT_ON_NODES
 from clew_shared.base.foreign import from_json
@@ -42,26 +42,12 @@ _POLL_S = 1.0
 _LONGEST_POLL_S = 5.0
 
 
-class JobAnswer(NodeAnswer, frozen=True, kw_only=True):
-    """The job's answer. ``whole``: nothing more will come; ``moves`` grows while TensorFlow is imported."""
-
-    whole: bool = False
-    moves: int = 0
-
-
 def node(diagnosis: Diagnosis) -> CheckResult:
     """Send the job, wait for it, call it, and keep what it says for the checks that follow."""
     started = time.monotonic()
     try:
         with _sent(diagnosis) as (spec, ref):
-            if ref.id == "":
-                return wrong(
-                    "It is not known whether the scheduler accepted the doctor's job.", "Try again.", "doctor.job"
-                )
-            state = _started(diagnosis, spec, ref)
-            if state is None or state.phase in WAITING | NOT_KNOWN:
-                return _waits(diagnosis, state)
-            return _heard(diagnosis, spec, ref)
+            return _followed(diagnosis, spec, ref)
     finally:
         diagnosis.more_time(time.monotonic() - started)
 
@@ -69,7 +55,7 @@ def node(diagnosis: Diagnosis) -> CheckResult:
 @contextmanager
 def _sent(diagnosis: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
     """The job in the queue; ended and forgotten afterwards, whatever happens. Raises ``ProblemError``."""
-    dialect = scheduler_of(diagnosis.site.scheduler)
+    dialect = diagnosis.scheduler
     spec = _job(diagnosis)
     diagnosis.connection.make_folder(spec.folder)
     ref = JobRef("", spec.job)
@@ -82,6 +68,9 @@ def _sent(diagnosis: Diagnosis) -> Iterator[tuple[JobSpec, JobRef]]:
         if taken.problem is not None:
             raise ProblemError(taken.problem)
         ref = JobRef(taken.id or dialect.found(spec, diagnosis.connection.run(dialect.find(spec))), spec.job)
+        if not ref.id:
+            text = "It is not known whether the scheduler accepted the doctor's job."
+            raise problem("doctor.job", text, "Try again.")
         yield spec, ref
     finally:
         with suppress(ProblemError):  # the link may be gone; the job's own time is short
@@ -102,29 +91,46 @@ def _job(diagnosis: Diagnosis) -> JobSpec:
     return diagnosis.connection.job(job, folder, agent, short)
 
 
-def _started(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> JobState | None:
-    """The job's state once it does not wait any more, or when the doctor's patience ends; None: it did not become
-    known."""
-    deadline = time.monotonic() + WAIT_S
-    pause = _POLL_S
+def _followed(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
+    """Wait for the job, and then for its answer; call it when it says its port."""
+    deadline, next_look, pause = time.monotonic() + WAIT_S, 0.0, _POLL_S
+    began = over = math.inf
+    said = False
     state: JobState | None = None
-    while time.monotonic() < deadline and not diagnosis.stop.is_set():
-        if read_answer(diagnosis, spec) is not None:
-            return JobState(id=ref.id, phase=Phase.RUNNING)
-        dialect = scheduler_of(diagnosis.site.scheduler)
-        state = diagnosis.connection.job_states([ref])[ref.id]
-        if state.phase not in WAITING | NOT_KNOWN or dialect.explain(state).blocked:
-            return state
-        diagnosis.stop.wait(pause)
-        pause = min(_LONGEST_POLL_S, pause * 1.5)
-    return state
+    found: NodeAnswer | None = None
+    seen: dict[str, Any] = {}
+    while (now := time.monotonic()) < deadline and not diagnosis.stop.is_set():
+        before, found = found, read_answer(diagnosis, spec) or found
+        if found is not None:
+            began, seen = min(began, now), seen or call_node(diagnosis, found)
+            diagnosis.node = msgspec.structs.replace(found, **seen)
+            if found.whole:
+                home = diagnosis.connection.layout().home
+                return fine(f"The doctor's job ran on {found.host}, which sees the folder {home}.")
+            deadline = deadline if found == before else time.monotonic() + ANSWER_S
+        elif now >= next_look:
+            state = diagnosis.connection.job_states([ref])[ref.id]
+            next_look, pause = now + pause, min(_LONGEST_POLL_S, pause * 1.5)
+            over = min(over, now) if state.phase in ENDED or state.phase is Phase.GONE else math.inf
+            if state.phase in WAITING | NOT_KNOWN and diagnosis.scheduler.explain(state).blocked:
+                break
+            if state.phase not in WAITING | NOT_KNOWN and began == math.inf:
+                began, deadline = now, now + ANSWER_S
+        if found is None and began < math.inf:
+            if now - over >= LATE_S or _over(diagnosis, spec):
+                break
+            if not said and now - began >= SAID_S:
+                said = True
+                diagnosis.questions.show_message(_waited_for(spec, deadline - now))
+        diagnosis.stop.wait(_POLL_S)
+    return _waits(diagnosis, state) if began == math.inf else _silent(diagnosis, spec, found)
 
 
 def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
     if state is None or state.phase in NOT_KNOWN:
         diagnosis.causes["node"] = "it is not known what became of the doctor's job"
         return note("The scheduler does not report what became of the doctor's job; Clew cancelled it.")
-    why = scheduler_of(diagnosis.site.scheduler).explain(state)
+    why = diagnosis.scheduler.explain(state)
     if why.blocked:
         return wrong(
             f"The scheduler accepted the doctor's job. {why.text}",
@@ -133,59 +139,6 @@ def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
         )
     diagnosis.causes["node"] = "the doctor's job did not begin"
     return note(f"The doctor's job still waits: {why.text} It was taken out of the queue again.")
-
-
-class _Ended:
-    """Asks the scheduler now and then whether a job that has started is over."""
-
-    def __init__(self, diagnosis: Diagnosis, ref: JobRef) -> None:
-        self._diagnosis = diagnosis
-        self._ref = ref
-        self._next = 0.0
-        self._since = math.inf
-
-    def for_long(self) -> bool:
-        """Whether the job ended long enough ago for its files to be visible."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _LONGEST_POLL_S
-            state = self._diagnosis.connection.job_states([self._ref])[self._ref.id]
-            over = state.phase in ENDED or state.phase is Phase.GONE
-            self._since = min(self._since, now) if over else math.inf
-        return now - self._since >= LATE_S
-
-
-def _heard(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
-    """Wait for the job's answer; call it when it says its port."""
-    started, ended, said = time.monotonic(), _Ended(diagnosis, ref), False
-    deadline = started + ANSWER_S
-    found: JobAnswer | None = None
-    called = False
-    while time.monotonic() < deadline and not diagnosis.stop.is_set():
-        before, found = found, read_answer(diagnosis, spec) or found
-        if found != before:
-            deadline = time.monotonic() + ANSWER_S
-        if found is not None and not called:
-            called = True
-            diagnosis.node = call_node(diagnosis, found)
-        if found is not None and found.whole and diagnosis.node is not None:
-            diagnosis.node = msgspec.structs.replace(
-                diagnosis.node, tensorflow=found.tensorflow, devices=found.devices, trouble=found.trouble
-            )
-            return fine(
-                f"The doctor's job ran on {found.host}, which sees the folder {diagnosis.connection.layout().home}."
-            )
-        if found is None and (_over(diagnosis, spec) or ended.for_long()):
-            break
-        if found is None and not said and time.monotonic() - started >= SAID_S:
-            said = True
-            diagnosis.questions.show_message(_waited_for(spec, deadline - time.monotonic()))
-        diagnosis.stop.wait(_POLL_S)
-    if found is not None:
-        return note(f"The doctor's job ran on {found.host}; it did not finish in time.")
-    return wrong(
-        _silent(diagnosis, spec), "Name a folder as scratch in the site that login node and nodes share.", "doctor.node"
-    )
 
 
 def _waited_for(spec: JobSpec, seconds: float) -> str:
@@ -197,37 +150,35 @@ def _over(diagnosis: Diagnosis, spec: JobSpec) -> bool:
     return diagnosis.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
 
 
-def _silent(diagnosis: Diagnosis, spec: JobSpec) -> str:
+def _silent(diagnosis: Diagnosis, spec: JobSpec, found: NodeAnswer | None) -> CheckResult:
+    if found is not None:
+        return note(f"The doctor's job ran on {found.host}; it did not finish in time.")
     log = diagnosis.sh('tail -n 3 "$1"', f"{spec.folder}/{LOG}").out.strip().splitlines()
     said = f" Its log ends with: {' '.join(log)[:300]}" if log else " It left nothing that can be seen from here."
-    return f"The doctor's job was started, but gave no answer.{said}"
+    hint = "Name a folder as scratch in the site that login node and nodes share."
+    return wrong(f"The doctor's job was started, but gave no answer.{said}", hint, "doctor.node")
 
 
-def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> JobAnswer | None:
+def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> NodeAnswer | None:
     """Reads what the job has written by now; None if that is nothing, or cannot be read."""
     done = diagnosis.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
     try:
-        found: JobAnswer = from_json(done.out, JobAnswer)
+        found: NodeAnswer = from_json(done.out, NodeAnswer)
     except msgspec.DecodeError:
         return None
     return found
 
 
-def call_node(diagnosis: Diagnosis, found: JobAnswer) -> NodeAnswer:
-    """Connect to the node's port through the login node, as the tunnel does."""
-    known = msgspec.structs.asdict(found) | {"ahead": found.clock - time.time()}
-    del known["whole"], known["moves"]
+def call_node(diagnosis: Diagnosis, found: NodeAnswer) -> dict[str, Any]:
+    """What is seen of the node from outside. Connects to its port through the login node, as the tunnel does."""
+    seen: dict[str, Any] = {"ahead": found.clock - time.time()}
     if found.port:
         try:
-            stream = diagnosis.connection.ssh.connect(found.host, found.port)
-            try:
-                known["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
-            finally:
-                stream.close()
+            with closing(diagnosis.connection.ssh.connect(found.host, found.port)) as stream:
+                seen["reached"] = (first_bytes(stream, SPEAKS_S) or b"").startswith(b"clew")
         except ProblemError as error:
-            known["refusal"] = error.problems[0].text
-    known["no_login"] = refused_at(diagnosis, found.host)
-    return NodeAnswer(**known)
+            seen["refusal"] = error.problems[0].text
+    return {**seen, "no_login": refused_at(diagnosis, found.host)}
 
 
 # --- The checks after it ---------------------------------------------------------------------------------------------

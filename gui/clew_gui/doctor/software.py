@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 
 import msgspec
 
@@ -15,7 +14,7 @@ from clew_gui.deploy.install import try_packages
 from clew_gui.deploy.probe import Probe, probe, python_problems
 from clew_gui.deploy.remote_python import FRAMEWORK, TENSORFLOW
 from clew_gui.doctor.examination import CheckResult, Diagnosis, Verdict, fine, last_line, listed, note, refused, wrong
-from clew_gui.schedulers.state import Output
+from clew_gui.schedulers.job import keeper
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.number_words import counted
@@ -189,6 +188,7 @@ clew_finish() { printf '\\nclew-refuses %s\\n' "$3"; }
 clew_record=$(mktemp -u)
 printf '\\nclew-begins\\n'
 """
+_LOAD = 'clew_find_modules\nfor clew_name in "$@"; do clew_load "$clew_name"; done\n'
 # Loaded first: on many sites the modules of a toolchain are seen only where that is loaded.
 _LIST = """
 clew_find_modules
@@ -215,17 +215,21 @@ class Available(msgspec.Struct, frozen=True):
     default: frozenset[str] = frozenset()
 
 
-def _keeper() -> str:
-    return files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8") + _SAY
+def _asked(connection: SiteConnection, script: str, modules: Sequence[str]) -> str:
+    """What ``script`` prints there after the keeper's functions, without what the login shell's own files print.
+
+    Raises ``ProblemError`` when the site does not answer.
+    """
+    done = connection.work(("bash", "-l", "-c", f"{keeper()}{_SAY}{script}", "bash", *modules))
+    if done.late:
+        text = f"The modules of {connection.title} were not listed: nothing moves there any more."
+        raise problem("modules.late", text, "The site may be busy. Try again.", connection.name)
+    return done.out.partition("\nclew-begins\n")[2]
 
 
 def load(connection: SiteConnection, modules: Sequence[str]) -> Loaded:
     """Load ``modules`` in their order, as a job will. Raises ``ProblemError`` when the site does not answer."""
-    script = _keeper() + 'clew_find_modules\nfor clew_name in "$@"; do clew_load "$clew_name"; done\n'
-    done = connection.work(("bash", "-l", "-c", script, "bash", *modules))
-    if done.late:
-        raise _late(connection)
-    out = _without_noise(done).out
+    out = _asked(connection, _LOAD, modules)
     refused = re.findall(r"^clew-refuses (\S+)$", out, re.MULTILINE)
     said = [one.strip() for one in out.splitlines() if one.strip() and not one.startswith("clew-refuses")]
     return Loaded(tuple(one for one in refused if one != _NO_COMMAND), " ".join(said)[:300], _NO_COMMAND in refused)
@@ -234,31 +238,19 @@ def load(connection: SiteConnection, modules: Sequence[str]) -> Loaded:
 def available(connection: SiteConnection) -> Available:
     """Returns all that ``module avail`` has once the site's own modules are loaded. Raises ``ProblemError`` if there
     are none, or no answer."""
-    done = connection.work(("bash", "-l", "-c", _keeper() + _LIST, "bash", *connection.site.modules))
-    if done.late:
-        raise _late(connection)
-    if f"clew-refuses {_NO_COMMAND}" in done.out:
+    out = _asked(connection, _LIST, connection.site.modules)
+    if f"clew-refuses {_NO_COMMAND}" in out:
         text = f"{connection.title} has no module command."
         hint = "Name python or venv in the site, or source what brings modules in its prologue."
         raise problem("modules.absent", text, hint, connection.name)
-    return parse_avail(_without_noise(done))
+    return parse_avail(out)
 
 
-def _without_noise(done: Output) -> Output:
-    """Removes what the login shell's own files print before."""
-    return msgspec.structs.replace(done, out=done.out.partition("\nclew-begins\n")[2])
-
-
-def _late(connection: SiteConnection) -> Exception:
-    text = f"The modules of {connection.title} were not listed: nothing moves there any more."
-    return problem("modules.late", text, "The site may be busy. Try again.", connection.name)
-
-
-def parse_avail(done: Output) -> Available:
+def parse_avail(out: str) -> Available:
     """The names in ``module -t avail``: headings end with a colon, Tcl's marks are in brackets."""
     names: dict[str, None] = {}
     default = set()
-    for line in done.out.partition("\nclew-default")[0].splitlines():
+    for line in out.partition("\nclew-default")[0].splitlines():
         word = line.strip()
         mark = re.fullmatch(r"(.*?)\s*[(<]([A-Za-z0-9,:@ ]*)[)>]", word)
         bare = mark[1] if mark is not None else word

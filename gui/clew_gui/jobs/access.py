@@ -16,7 +16,7 @@ from clew_gui.deploy.install import Installed
 from clew_gui.nodes.routes import RouteFinder
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.errors import TRANSIENT
-from clew_gui.ssh.prompts import ASKED_FOR, NEEDS_PERSON, AskOnce, Prompt
+from clew_gui.ssh.prompts import ASKED_FOR, NEEDS_PERSON, AskOnce, Prompt, Prompter
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec
 
@@ -38,7 +38,7 @@ class Deployer(msgspec.Struct, frozen=True):
     check_runs: Callable[[SiteConnection, Mapping[str, str], Sequence[RunSpec], bool], None] = preflight.check_runs
 
 
-class SiteAccess:
+class SiteAccess(Prompter):
     """One for each site and program; used from any thread. ``open_site`` makes the connection when it is first needed,
     with ``asker`` of this access and within its ``dialling``; it raises ``ProblemError``, as when consent is lacking,
     and is tried again then.
@@ -179,11 +179,11 @@ class SiteAccess:
         return known
 
     def refused(self, prompt: Prompt) -> None:
-        """See ``Remembers.refused``."""
+        """See ``Prompter``."""
         self._person.refused(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
+        """See ``Prompter``."""
         self._person.show_message(text)
 
     # --- What is there ------------------------------------------------------------------------------------------------

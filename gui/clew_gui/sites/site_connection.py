@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.schedulers.job import JobRef, JobSpec
+from clew_gui.schedulers.job import JobRef, JobSpec, keeper
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import NOT_FOUND, Command, environment, without_exports
 from clew_gui.schedulers.state import JobState, Output, Phase
@@ -26,7 +25,7 @@ from clew_gui.sites.site import Site, job_of
 from clew_gui.ssh.config import resolve
 from clew_gui.ssh.connection import Connection, Hop, Stream, lost, ssh_files
 from clew_gui.ssh.dial import ReconnectingConnection, dial
-from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.prompts import Prompter
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import read_consent
@@ -213,8 +212,7 @@ class SiteConnection:
     def _path_of_login(self) -> str:
         """The search path of a login shell with the site's modules, asked for once; empty when it is unknown."""
         if self._login_path is None:
-            keeper = files("clew_gui.schedulers").joinpath("keeper.sh").read_text(encoding="utf-8")
-            done = self.work(("bash", "-l", "-c", keeper + _PATH, "bash", *self.site.modules))
+            done = self.work(("bash", "-l", "-c", keeper() + _PATH, "bash", *self.site.modules))
             self._login_path = done.out.rpartition("\nclew-path ")[2].strip() if "\nclew-path " in done.out else ""
         return self._login_path
 
@@ -350,7 +348,7 @@ def open_connection(
     name: str,
     site: Site,
     places: Places,
-    asker: AskOnce,
+    asker: Prompter,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> SiteConnection:
     """The line to ``site``; nothing is dialled yet, and then within ``around``. Raises ``ProblemError`` when something

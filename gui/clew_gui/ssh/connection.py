@@ -151,11 +151,16 @@ class Terminal(Stream, Protocol):
         """Returns the command's exit status, after its end: 255 if it is not known within ``timeout`` seconds."""
 
 
+def route_words(passed: tuple[tuple[str, str], ...]) -> str:
+    """The route for people: "student@login (key ~/.ssh/id_ed25519), then student@node1 (password)"."""
+    return ", then ".join(f"{title} ({how})" for title, how in passed)
+
+
 class Connection(Protocol):
     """One SSH connection, through as many hops as it took."""
 
-    route: str
-    """The route in words: "student@login (key ~/.ssh/id_ed25519), then student@node1 (password)"."""
+    passed: tuple[tuple[str, str], ...]
+    """The titles of the hops that it goes through, the server's own last, each with how it let one in."""
 
     @property
     def alive(self) -> bool:

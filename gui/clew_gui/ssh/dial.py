@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clew_gui.ssh.connection import Command, Connection, Finished, Hop, RemoteFile, Size, SshFiles, Stream, Terminal
 from clew_gui.ssh.kept_logins import KeptLogins
-from clew_gui.ssh.prompts import AskOnce, PersonNeeded, Unattended
+from clew_gui.ssh.prompts import PersonNeeded, Prompter, Unattended
 from clew_shared.base.problem import ProblemError, problem
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PATIENCE_WITH_CODE_S = 120.0
 _JOIN_S = 2.0
 
 
-def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
+def dial(hops: Sequence[Hop], asker: Prompter, files: SshFiles, timeout: float = 30.0) -> ParamikoConnection:
     """Connect to the last of ``hops`` through all the others; ``timeout`` is for each hop, without a person's thinking.
 
     Raises ``ProblemError``. Closing the connection closes all hops but kept ones.
@@ -44,7 +44,7 @@ def dial(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float = 
         return kept.log_in(hops, asker, timeout)
 
 
-def _log_in(hops: Sequence[Hop], asker: AskOnce, files: SshFiles, timeout: float) -> ParamikoConnection:
+def _log_in(hops: Sequence[Hop], asker: Prompter, files: SshFiles, timeout: float) -> ParamikoConnection:
     """Log in hop by hop, each through the one before; when one fails those before are closed."""
     from clew_gui.ssh.paramiko_connection import dial_paramiko  # a tenth of a second, in the thread that logs in
 
@@ -86,9 +86,9 @@ class ReconnectingConnection:
         """The number of times that it was dialled."""
 
     @property
-    def route(self) -> str:
-        """See ``Connection.route``; empty before the first call."""
-        return self._connection.route if self._connection is not None else ""
+    def passed(self) -> tuple[tuple[str, str], ...]:
+        """See ``Connection.passed``; empty before the first call."""
+        return self._connection.passed if self._connection is not None else ()
 
     @property
     def alive(self) -> bool:
@@ -142,7 +142,7 @@ class ReconnectingConnection:
             if connection.probe(self._every):
                 self._heard = time.monotonic()
             elif self.silent_s > self._patience_for(connection) or (woken and not connection.asks_codes):
-                _log.info("%s is silent for %.0f s and given up", connection.route, self.silent_s)
+                _log.info("%s is silent for %.0f s and given up", connection.passed, self.silent_s)
                 connection.close()
 
     def _patience_for(self, connection: Connection) -> float:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import msgspec
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.prompts import AskOnce, Prompt
+from clew_gui.ssh.prompts import Prompt, Prompter
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 
@@ -93,7 +93,7 @@ def _path(kind: type[Any], text: Any) -> Any:
     return kind(text)
 
 
-def hold(request: HolderRequest, asker: AskOnce) -> None:
+def hold(request: HolderRequest, asker: Prompter) -> None:
     """Start a process that logs in and stays; returns when it holds the login. Raises ``ProblemError``, or ``OSError``
     when it cannot be started."""
     pipe = subprocess.PIPE
@@ -122,7 +122,7 @@ class _Talk:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, name=f"ssh {self._title} holder", daemon=True).start()
 
-    def until_held(self, request: HolderRequest, asker: AskOnce) -> None:
+    def until_held(self, request: HolderRequest, asker: Prompter) -> None:
         """Have it log in. Raises as ``hold`` does."""
         self._tell(request)
         while True:

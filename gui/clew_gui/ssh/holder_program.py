@@ -32,7 +32,7 @@ from clew_gui.ssh.holder import (
 )
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, last_use, login_id, note_use, write_record
 from clew_gui.ssh.paramiko_connection import ParamikoConnection, dial_paramiko
-from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt
+from clew_gui.ssh.prompts import Prompt, Prompter
 from clew_gui.ssh.relay import Relay
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
@@ -70,11 +70,10 @@ def main() -> int:
     return 0
 
 
-class _Starter(AskOnce):
+class _Starter(Prompter):
     """The program that started this one asks, and remembers; nothing is remembered here."""
 
     def __init__(self, answers: IO[bytes], questions: IO[bytes]) -> None:
-        super().__init__(NobodyToAsk())
         self._answers = answers
         self._questions = questions
         self._turn = threading.Lock()
@@ -85,29 +84,25 @@ class _Starter(AskOnce):
             send(self._questions, message)
 
     def ask(self, prompt: Prompt) -> str | None:
-        """See ``AskOnce.ask``. None also when the program that started this one has ended."""
+        """See ``Prompter.ask``. None also when the program that started this one has ended."""
         self.say(PersonAsked(prompt))
         line = self._answers.readline()
         return msgspec.json.decode(line, type=PersonAnswer).text if line else None
 
-    def remembered(self, prompt: Prompt) -> str | None:
-        """Returns None: nothing is remembered here."""
-        return None
-
     def refused(self, prompt: Prompt) -> None:
-        """See ``AskOnce.refused``."""
+        """See ``Prompter.refused``."""
         self.say(AnswerRefused(prompt))
 
     def show_message(self, text: str) -> None:
-        """See ``AskOnce.show_message``."""
+        """See ``Prompter.show_message``."""
         self.say(HolderNotice(text))
 
     def show_greeting(self, text: str) -> None:
-        """See ``AskOnce.show_greeting``."""
+        """See ``Prompter.show_greeting``."""
         self.say(HolderNotice(text, greeting=True))
 
 
-def _log_in(request: HolderRequest, asker: AskOnce) -> ParamikoConnection:
+def _log_in(request: HolderRequest, asker: Prompter) -> ParamikoConnection:
     *way, hop = request.hops
     if not way:
         return dial_paramiko(hop, request.files, asker, request.timeout)
@@ -118,11 +113,11 @@ def _log_in(request: HolderRequest, asker: AskOnce) -> ParamikoConnection:
 
 
 def _record(request: HolderRequest, connection: ParamikoConnection, relay: Relay) -> KeptLogin:
-    way = request.hops[:-1]
+    way, (*before, (title, how)) = request.hops[:-1], connection.passed
     return KeptLogin(
         id=login_id(request.hops),
-        title=request.hops[-1].title,
-        route=f"{connection.route.removesuffix(')')} at {time.strftime('%H:%M')})",
+        title=title,
+        passed=(*before, (title, f"{how} at {time.strftime('%H:%M')}")),
         pid=os.getpid(),
         since=time.time(),
         keep_s=request.files.keep_login_s,

@@ -23,7 +23,7 @@ import psutil
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
 from clew_gui.ssh.holder import HolderRequest, hold
-from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompter
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
 from clew_shared.base.foreign import from_json
@@ -64,7 +64,7 @@ class KeptLogin(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    route: str
+    passed: tuple[tuple[str, str], ...]
     pid: int
     since: float
     keep_s: int
@@ -123,7 +123,7 @@ class KeptLogins:
 
     # --- Using one ----------------------------------------------------------------------------------------------------
 
-    def find(self, hops: Sequence[Hop], asker: AskOnce, answers_s: float = 0.0) -> ParamikoConnection | None:
+    def find(self, hops: Sequence[Hop], asker: Prompter, answers_s: float = 0.0) -> ParamikoConnection | None:
         """A login at the last of ``hops`` that lives and answers, else None. Asks nobody; ``asker`` is for later hops.
 
         Raises ``ProblemError`` when someone else could have a hand in it.
@@ -137,14 +137,14 @@ class KeptLogins:
         with suppress(OSError, ProblemError):
             sock = operating_system.connect_locally(self.folder / known.id / SOCKET)
             connection = connect_to_relay(
-                sock, known.key, hops[-1], known.route, self._files, asker, known.asks_codes, timeout
+                sock, known.key, hops[-1], known.passed, self._files, asker, known.asks_codes, timeout
             )
             if connection.probe(timeout):
                 return connection
             connection.close()
         return None
 
-    def log_in(self, hops: Sequence[Hop], asker: AskOnce, timeout: float) -> ParamikoConnection:
+    def log_in(self, hops: Sequence[Hop], asker: Prompter, timeout: float) -> ParamikoConnection:
         """Log in at each of ``hops`` where no login answers, and have processes hold it.
 
         One command at a time does so; others wait, and use its login. Raises ``ProblemError``.
@@ -182,7 +182,7 @@ class KeptLogins:
             hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
             raise problem("ssh.kept", text, hint, title) from error
 
-    def _awaited(self, way: Sequence[Hop], name: str, asker: AskOnce) -> ParamikoConnection | None:
+    def _awaited(self, way: Sequence[Hop], name: str, asker: Prompter) -> ParamikoConnection | None:
         """Finds a login as ``find`` does, with more patience for one that is silent."""
         found, title = self.find(way, asker), way[-1].title
         if found is None and self._known(name) is not None:
@@ -190,7 +190,7 @@ class KeptLogins:
             found = self.find(way, asker, _ANSWERS_AT_LAST_S)
         return found
 
-    def _new(self, way: Sequence[Hop], name: str, asker: AskOnce, timeout: float) -> ParamikoConnection:
+    def _new(self, way: Sequence[Hop], name: str, asker: Prompter, timeout: float) -> ParamikoConnection:
         """Log in; an earlier login of this name, which does not answer, is ended, and nothing of one that fails
         stays."""
         self._clear(name)
@@ -205,7 +205,7 @@ class KeptLogins:
             raise
 
     @contextmanager
-    def _alone(self, name: str, title: str, asker: AskOnce) -> Iterator[None]:
+    def _alone(self, name: str, title: str, asker: Prompter) -> Iterator[None]:
         """Makes sure that no other program logs in there meanwhile. Raises ``ProblemError`` if one does so for very
         long."""
         with self._lock_file(name) as file:

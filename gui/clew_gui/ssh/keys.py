@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives import serialization as form
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.ssh.connection import Hop, SshFiles
-from clew_gui.ssh.prompts import ANSWER_WITHIN_S, AskOnce, Prompt, PromptKind, cancelled
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, cancelled
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
 
@@ -90,7 +90,7 @@ def _agent_at(address: str) -> socket.socket | None:
 
 
 def credentials(
-    hop: Hop, files: SshFiles, agent: Sequence[paramiko.AgentKey], asker: AskOnce
+    hop: Hop, files: SshFiles, agent: Sequence[paramiko.AgentKey], asker: Prompter
 ) -> tuple[list[Credential], list[Credential]]:
     """The keys to offer, in order, none twice, and those of the agent that are kept back.
 
@@ -114,7 +114,7 @@ def credentials(
 
 
 def _certified(
-    hop: Hop, path: Path, public: bytes, held: paramiko.AgentKey | None, asker: AskOnce
+    hop: Hop, path: Path, public: bytes, held: paramiko.AgentKey | None, asker: Prompter
 ) -> Iterator[Credential]:
     """The key with each certificate that is for it, of those that were named and the one beside it."""
     beside = path.expanduser().with_name(f"{path.name}-cert.pub")
@@ -124,7 +124,7 @@ def _certified(
             yield Credential(public + bytes(certificate), f"key {path} with certificate {certificate}", load, True)
 
 
-def _loaded(held: paramiko.AgentKey | None, path: Path, asker: AskOnce) -> paramiko.PKey:
+def _loaded(held: paramiko.AgentKey | None, path: Path, asker: Prompter) -> paramiko.PKey:
     """The key, as an object of its own: a certificate changes what it shows."""
     if held is None:
         return load_key(path, asker)
@@ -159,14 +159,14 @@ def _from_agent(key: paramiko.AgentKey, words: str, named: bool) -> Credential:
     return Credential(key.asbytes(), f"{words} (agent)" if named else words, lambda: key, named)
 
 
-def _from_file(path: Path, asker: AskOnce, named: bool) -> Credential:
+def _from_file(path: Path, asker: Prompter, named: bool) -> Credential:
     return Credential(bytes(path), f"key {path}", lambda: load_key(path, asker), named)
 
 
 # --- Opening a key ----------------------------------------------------------------------------------------------------
 
 
-def load_key(path: Path, asker: AskOnce) -> paramiko.PKey:
+def load_key(path: Path, asker: Prompter) -> paramiko.PKey:
     """The key in a file; its passphrase is asked for when it has one. Raises ``ProblemError``."""
     data = read_key_file(path)
     kind = describe_key(data, str(path))

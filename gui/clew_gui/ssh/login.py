@@ -23,9 +23,9 @@ from clew_gui.ssh.prompts import (
     ANSWER_WITHIN_S,
     NEEDS_PERSON,
     PROOF,
-    AskOnce,
     PersonNeeded,
     Prompt,
+    Prompter,
     PromptKind,
     Unattended,
     cancelled,
@@ -55,7 +55,7 @@ class ServerHungUp(Exception):
 class Login:
     """One person's login at one hop; lives over several dials of it, so that nothing is tried or asked twice."""
 
-    def __init__(self, hop: Hop, files: SshFiles, asker: AskOnce) -> None:
+    def __init__(self, hop: Hop, files: SshFiles, asker: Prompter) -> None:
         self._hop = hop
         self._files = files
         self._asker = asker

@@ -57,7 +57,7 @@ from clew_gui.ssh.errors import (
 )
 from clew_gui.ssh.host_keys import HostKey, HostKeys
 from clew_gui.ssh.login import Login, ServerHungUp
-from clew_gui.ssh.prompts import AskOnce, Unattended
+from clew_gui.ssh.prompts import Prompter, Unattended
 from clew_gui.ssh.proxy_command import ProxyCommand
 from clew_gui.ssh.transport import Bound, SshTransport
 from clew_shared.base.problem import ProblemError
@@ -83,7 +83,7 @@ _STAT = 'LC_ALL=C exec stat -L -c "%s %Y %a %F" -- "$1"'
 
 
 def dial_paramiko(
-    hop: Hop, files: SshFiles, asker: AskOnce, timeout: float = 30.0, through: ParamikoConnection | None = None
+    hop: Hop, files: SshFiles, asker: Prompter, timeout: float = 30.0, through: ParamikoConnection | None = None
 ) -> ParamikoConnection:
     """Connect to a server and log in; ``timeout`` is for what needs no person.
 
@@ -121,7 +121,7 @@ def _dial(hop: Hop, timeout: float) -> socket.socket:
 def _log_in(
     hop: Hop,
     files: SshFiles,
-    asker: AskOnce,
+    asker: Prompter,
     timeout: float,
     dial: Callable[[], Any],
     below: ParamikoConnection | None,
@@ -140,11 +140,12 @@ def _log_in(
             link.end()
             raise
         later = asker.asker if isinstance(asker, Unattended) else asker  # for hops that are wanted afterwards
-        return ParamikoConnection(link, hop, _route_to(hop, how, below), files, later, login.asked_codes, below)
+        passed = (*(below.passed if below is not None else ()), (hop.title, how))
+        return ParamikoConnection(link, hop, passed, files, later, login.asked_codes, below)
     raise login.given_up(hung_up)
 
 
-def _shake_hands(hop: Hop, files: SshFiles, asker: AskOnce, timeout: float, dial: Callable[[], Any]) -> SshTransport:
+def _shake_hands(hop: Hop, files: SshFiles, asker: Prompter, timeout: float, dial: Callable[[], Any]) -> SshTransport:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
     for pause in (*errors.BUSY_PAUSES_S, None):
@@ -203,12 +204,6 @@ def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
     return not_reached(hop, error)
 
 
-def _route_to(hop: Hop, how: str, below: ParamikoConnection | None) -> str:
-    """The route to ``hop`` in words, as ``Connection.route`` has it."""
-    before = f"{below.route}, then " if below is not None else ""
-    return f"{before}{hop.title} ({how})"
-
-
 class ParamikoConnection:
     """A ``Connection`` through paramiko; its files go through SFTP, or a shell where there is none. Made by
     ``dial_paramiko``, ``hop`` and ``connect_to_relay``.
@@ -221,13 +216,13 @@ class ParamikoConnection:
         self,
         link: SshTransport,
         hop: Hop,
-        route: str,
+        passed: tuple[tuple[str, str], ...],
         files: SshFiles,
-        asker: AskOnce,
+        asker: Prompter,
         asks_codes: bool,
         below: ParamikoConnection | None,
     ) -> None:
-        self.route: str = route
+        self.passed: tuple[tuple[str, str], ...] = passed
         self.asks_codes: bool = asks_codes or (below is not None and below.asks_codes)
         self.owns_below = False
         """Whether closing this one closes the hops that it goes through."""

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -64,38 +63,42 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     again: str = ""
 
 
-class Prompter(Protocol):
-    """Asks a person. Called from any thread but the window's own."""
+class Prompter:
+    """Asks a person. Called from any thread but the window's own. What has a body is for one without a window that
+    remembers nothing."""
 
     def ask(self, prompt: Prompt) -> str | None:
         """The answer; None when the person cancelled. Raises ``ProblemError`` when nobody can be asked."""
+        raise NotImplementedError
 
-
-@runtime_checkable
-class Remembers(Protocol):
-    """A ``Prompter`` that may give an answer without asking."""
+    def remembered(self, prompt: Prompt) -> str | None:
+        """Returns the answer that would be given without asking anybody; None if someone would be asked."""
+        return None
 
     def refused(self, prompt: Prompt) -> None:
         """Notes that the answer was wrong: the next time the person is asked again."""
 
-
-@runtime_checkable
-class MessagePrompter(Protocol):
-    """A ``Prompter`` that can also say something that needs no answer."""
+    def forget(self) -> None:
+        """Forgets all answers."""
 
     def show_message(self, text: str) -> None:
-        """Say it. From any thread; never waits for a person."""
+        """Says something that needs no answer. Never waits for a person."""
+        say(text, sys.stderr)
+
+    def show_greeting(self, text: str) -> None:
+        """Shows what a server says at every login."""
+        self.show_message(text)
 
 
 class PersonNeeded(Exception):
     """Raised if a login that may ask nobody has to ask someone."""
 
 
-class AskOnce:
+class AskOnce(Prompter):
     """Remembers passwords and passphrases as long as the program runs, in memory only; codes and confirmations never.
 
-    An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads. It
-    is a ``Prompter`` itself: one for all that logs in may serve those of each part of the program.
+    An answer that turned out wrong is forgotten by ``refused``. One question at a time, also from several threads. One
+    for all that logs in may serve those of each part of the program.
     """
 
     def __init__(self, prompter: Prompter) -> None:
@@ -117,44 +120,36 @@ class AskOnce:
             return answer
 
     def remembered(self, prompt: Prompt) -> str | None:
-        """Returns the answer that would be given without asking anybody; None if someone would be asked."""
+        """See ``Prompter``."""
         known = self._known.get((prompt.kind, prompt.title, prompt.text))
-        if known is None and isinstance(self._prompter, AskOnce):
-            return self._prompter.remembered(prompt)
-        return known
+        return known if known is not None else self._prompter.remembered(prompt)
 
     def refused(self, prompt: Prompt) -> None:
-        """Notes that the answer was wrong: the next time the person is asked again. Does not wait for a question that
-        is being asked."""
+        """See ``Prompter``. Does not wait for a question that is being asked."""
         self._known.pop((prompt.kind, prompt.title, prompt.text), None)
-        if isinstance(self._prompter, Remembers):
-            self._prompter.refused(prompt)
+        self._prompter.refused(prompt)
 
     def forget(self) -> None:
         """Forgets all answers, also those of one that it asks in turn."""
         self._known.clear()
-        if isinstance(self._prompter, AskOnce):
-            self._prompter.forget()
+        self._prompter.forget()
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
-        if isinstance(self._prompter, MessagePrompter):
-            self._prompter.show_message(text)
+        """See ``Prompter``."""
+        self._prompter.show_message(text)
 
     def show_greeting(self, text: str) -> None:
-        """Shows what a server says at every login; the same words once as long as the program runs."""
-        if isinstance(self._prompter, AskOnce):
-            self._prompter.show_greeting(text)
-        elif text not in self._shown:
+        """See ``Prompter``; the same words once as long as the program runs."""
+        if text not in self._shown:
             self._shown.add(text)
-            self.show_message(text)
+            self._prompter.show_greeting(text)
 
 
 class Unattended(AskOnce):
     """Answers what ``asker`` remembers, and asks it whether a server's key is right. Raises ``PersonNeeded`` for
     everything else."""
 
-    def __init__(self, asker: AskOnce) -> None:
+    def __init__(self, asker: Prompter) -> None:
         super().__init__(asker)
         self.asker = asker
 
@@ -200,15 +195,7 @@ def plain(text: str, limit: int = 2000) -> str:
 # --- Without a window -----------------------------------------------------------------------------------------------
 
 
-class _Headless:
-    """The base of the prompters without a window."""
-
-    def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
-        say(text, sys.stderr)
-
-
-class TerminalPrompter(_Headless):
+class TerminalPrompter(Prompter):
     """Asks on the terminal that the program belongs to, whatever its standard input and output are joined to."""
 
     def __init__(self, device: str = operating_system.TERMINAL) -> None:
@@ -223,7 +210,7 @@ class TerminalPrompter(_Headless):
             raise no_one_to_ask(prompt) from error
 
 
-class ProgramPrompter(_Headless):
+class ProgramPrompter(Prompter):
     """Asks through the program that ``SSH_ASKPASS`` names, as OpenSSH does: the question is its argument."""
 
     def __init__(self, program: str) -> None:
@@ -254,7 +241,7 @@ class ProgramPrompter(_Headless):
         )  # OpenSSH: for confirm the status counts
 
 
-class NobodyToAsk(_Headless):
+class NobodyToAsk(Prompter):
     """Serves if there is no terminal, no window and no program: every question becomes a ``ProblemError`` that says
     what to do."""
 

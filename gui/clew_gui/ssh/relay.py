@@ -20,7 +20,7 @@ from paramiko.message import Message
 
 from clew_gui.ssh.connection import Hop, SshFiles, lost
 from clew_gui.ssh.paramiko_connection import ParamikoConnection, prefer
-from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.prompts import Prompter
 from clew_gui.ssh.transport import MSGS_OF_CHANNELS, SshTransport
 
 _GLOBAL_REQUEST, _REQUEST_SUCCESS, _REQUEST_FAILURE = 80, 81, 82  # RFC 4250, section 4.1.2
@@ -246,9 +246,9 @@ def connect_to_relay(
     sock: socket.socket,
     public_key: bytes,
     hop: Hop,
-    route: str,
+    passed: tuple[tuple[str, str], ...],
     files: SshFiles,
-    asker: AskOnce,
+    asker: Prompter,
     asks_codes: bool,
     timeout: float,
 ) -> ParamikoConnection:
@@ -270,4 +270,4 @@ def connect_to_relay(
     except BaseException:
         link.end()
         raise
-    return ParamikoConnection(link, hop, route, files, asker, asks_codes, None)
+    return ParamikoConnection(link, hop, passed, files, asker, asks_codes, None)

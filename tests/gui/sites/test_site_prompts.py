@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QW
 from pytestqt.qtbot import QtBot
 
 from clew_gui.doctor.examination import Questions
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_gui.views.sites.prompts import (
     ChangedKeyDialog,
     FittedDialog,
@@ -139,7 +139,7 @@ def test_several_questions_get_a_dialog_each_one_after_the_other(asker: WindowPr
 def test_a_password_is_asked_for_once_by_all_who_log_in_and_again_when_it_was_refused() -> None:
     given = iter(("one", "two", "three"))
 
-    class Person:
+    class Person(Prompter):
         def ask(self, prompt: Prompt) -> str | None:
             return next(given)
 

@@ -35,7 +35,7 @@ from clew_gui.session.run_record import run_record
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.connection import Command, Finished, lost, timed_out
-from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
+from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.events import Log, State
@@ -642,7 +642,7 @@ def test_a_job_that_its_sender_takes_out_of_the_list_meanwhile_is_cancelled(lapt
 
 
 def test_nobody_draws_while_a_question_stands_on_the_terminal() -> None:
-    class Person:
+    class Person(Prompter):
         def ask(self, prompt: Prompt) -> str | None:
             with lock.drawing() as free:
                 seen.append(free)

@@ -14,7 +14,7 @@ import pytest
 from clew_gui.commands.main import main
 from clew_gui.sites.site_connection import open_connection
 from clew_gui.sites.store import site_store
-from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt, PromptKind
+from clew_gui.ssh.prompts import AskOnce, NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import find_places
 from tests.integration.ssh.servers import PASSWORD, USER, GivenServer, serving
 
@@ -58,7 +58,7 @@ def test_a_command_there_gets_what_is_piped_to_it(server: GivenServer, home: Pat
     assert (ran.returncode, ran.stdout.split(), ran.stderr) == (7, [b"5"], b"")
 
 
-class Types:
+class Types(Prompter):
     """Types the password, and counts how often it is asked for."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from clew_gui.ssh.prompts import Prompt, PromptKind
+from clew_gui.ssh.prompts import Prompt, Prompter, PromptKind
 from tests.integration.ssh.servers import PASSPHRASE, PASSWORD, one_time_code
 
 Answer = str | Callable[[], str | None] | None
@@ -26,7 +26,7 @@ def current_code() -> str:
     return one_time_code(time.time())
 
 
-class Person:
+class Person(Prompter):
     """Answers as told, and keeps what was asked. Without an answer for a kind, being asked fails the test."""
 
     def __init__(self, answers: Mapping[PromptKind, Answer]) -> None:

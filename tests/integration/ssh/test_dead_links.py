@@ -11,11 +11,11 @@ import pytest
 from paramiko import Message, Transport
 from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EOF
 
-from clew_gui.ssh.connection import Connection, SshFiles
+from clew_gui.ssh.connection import Connection, SshFiles, route_words
 from clew_gui.ssh.dial import ReconnectingConnection
 from clew_gui.ssh.dial import dial as dial_best
 from clew_gui.ssh.paramiko_connection import ParamikoConnection
-from clew_gui.ssh.prompts import AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_gui.ssh.transport import SshTransport
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
@@ -155,7 +155,7 @@ def test_it_dials_when_it_is_needed(reconnecting: ReconnectingConnection, cable:
     assert reconnecting.run("echo a").stdout == b"a\n"
     assert reconnecting.run("echo b").stdout == b"b\n"
     assert reconnecting.dials == 1
-    assert "student@login (key " in reconnecting.route
+    assert "student@login (key " in route_words(reconnecting.passed)
 
 
 def test_a_dead_link_is_found_and_dialled_anew(reconnecting: ReconnectingConnection, cable: Network) -> None:
@@ -244,7 +244,7 @@ def test_a_closed_one_dials_no_more(reconnecting: ReconnectingConnection, cable:
 def test_closing_does_not_wait_for_a_person(server: SshServer, cable: Network, files: SshFiles) -> None:
     asked, answered = threading.Event(), threading.Event()
 
-    class Slow:
+    class Slow(Prompter):
         def ask(self, prompt: Prompt) -> str | None:
             asked.set()
             answered.wait(30.0)

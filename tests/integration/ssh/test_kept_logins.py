@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from clew_gui.jobs.access import SiteAccess
-from clew_gui.ssh.connection import Connection, Hop, SshFiles
+from clew_gui.ssh.connection import Connection, Hop, SshFiles, route_words
 from clew_gui.ssh.dial import dial
 from clew_gui.ssh.holder_program import stay
 from clew_gui.ssh.kept_logins import SOCKET, KeptLogin, KeptLogins, login_id, write_record
@@ -110,14 +110,14 @@ def test_two_commands_are_one_code(start: Callable[..., SshServer], files: SshFi
     with closing(program(files, hop_to(server))) as second:
         assert second.run("echo in").stdout == b"in\n"
         assert second.asks_codes
-        assert re.fullmatch(r"student@login \(password and one-time code at \d\d:\d\d\)", second.route)
+        assert re.fullmatch(r"student@login \(password and one-time code at \d\d:\d\d\)", route_words(second.passed))
     (login,) = living(files)
     assert (login.title, login.until - login.used, login.asks_codes) == ("student@login", KEEP_S, True)
 
 
 def test_a_key_that_asks_nobody_leaves_no_login(known: SshServer, files: SshFiles) -> None:
     with closing(program(files, hop_to(known, "user"))) as connection:
-        assert connection.route == f"student@login (key {known.school.key('user')})"
+        assert connection.passed == (("student@login", f"key {known.school.key('user')}"),)
     assert not KeptLogins(files).folder.exists()
 
 
@@ -353,9 +353,9 @@ COMMAND = """
 import signal, sys, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dial import dial
-from clew_gui.ssh.prompts import (AskOnce, PromptKind)
+from clew_gui.ssh.prompts import (Prompter, AskOnce, PromptKind)
 
-class Person:
+class Person(Prompter):
     def ask(self, prompt):
         assert prompt.kind is PromptKind.PASSWORD
         return sys.stdin.readline().strip()
@@ -435,9 +435,9 @@ ASKS = """
 import sys, time, msgspec
 from clew_gui.ssh.connection import (Hop, SshFiles)
 from clew_gui.ssh.dial import dial
-from clew_gui.ssh.prompts import AskOnce
+from clew_gui.ssh.prompts import AskOnce, Prompter
 
-class Person:
+class Person(Prompter):
     def ask(self, prompt):
         print("asked", flush=True)
         sys.stdin.read()
@@ -479,7 +479,7 @@ def test_a_holder_gives_a_silent_server_up(
     files.known_hosts.write_text(server.known_line().replace(f":{server.port} ", f":{cable.port} "))
     relay = Relay(dial_paramiko(hop_to(server, "user", port=cable.port), files, AskOnce(NOBODY)))
     record = KeptLogin(
-        id="", title="", route="", pid=os.getpid(), since=0.0, keep_s=KEEP_S, asks_codes=False, key=relay.public_key
+        id="", title="", passed=(), pid=os.getpid(), since=0.0, keep_s=KEEP_S, asks_codes=False, key=relay.public_key
     )
     write_record(files.runtime, record)
     staying = threading.Thread(target=stay, args=(relay, files.runtime, KEEP_S))

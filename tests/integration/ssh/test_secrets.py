@@ -83,7 +83,7 @@ def test_secrets_are_nowhere(
         with pytest.raises(ProblemError) as caught:
             dial(hop_to(used), person)
         errors.append(f"{caught.value} {caught.value!r} {caught.value.__cause__!r} {caught.value.problems}")
-    told = " ".join([caplog.text, *errors, right.route])
+    told = " ".join([caplog.text, *errors, str(right.passed)])
     assert watch.looked > 10
     assert not watch.found
     assert not [secret for secret in SECRETS if secret in told]

@@ -138,7 +138,7 @@ def test_a_server_with_an_authority_is_known_as_ssh_knows_it(
     person = Person({})
     connection = dial_as_wanted([hop_to(server, "user")], AskOnce(person), files)
     assert connection.run("id -un").stdout == b"student\n"
-    assert connection.route == f"student@login (key {school.key('user')})"
+    assert connection.passed == (("student@login", f"key {school.key('user')}"),)
     connection.close()
 
 

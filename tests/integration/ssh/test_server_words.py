@@ -20,7 +20,7 @@ from clew_gui.commands.main import main
 from clew_gui.ssh import login
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.dial import dial as dial_as_wanted
-from clew_gui.ssh.prompts import AskOnce, Prompt
+from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
 from tests.integration.ssh.conftest import Dial, hop_to, trust
@@ -42,7 +42,7 @@ def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-class Person:
+class Person(Prompter):
     """Reads what is said, and answers each question by its words."""
 
     def __init__(self, answers: Mapping[str, str] = {}) -> None:

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.connection import Hop, SshFiles, route_words
 from clew_gui.ssh.dial import dial
 from clew_gui.ssh.kept_logins import KeptLogins
 from clew_gui.ssh.paramiko_connection import dial_paramiko
@@ -39,7 +39,7 @@ def route(hops: Sequence[Hop], files: SshFiles, person: Prompter | None = None) 
     connection = dial(hops, AskOnce(person or Person({})), files)
     try:
         assert connection.run("echo in").stdout == b"in\n"
-        return connection.route
+        return route_words(connection.passed)
     finally:
         connection.close()
 

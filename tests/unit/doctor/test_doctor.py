@@ -46,7 +46,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteLayout
 from clew_gui.ssh.config import SshHost
 from clew_gui.ssh.connection import Hop
-from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
+from clew_gui.ssh.prompts import NobodyToAsk, Prompt, Prompter, PromptKind
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import check_node, typed_sentence
@@ -135,7 +135,7 @@ def test_an_approval_that_is_given_elsewhere_costs_no_time(
 
     def dial(*_: object) -> SimpleNamespace:
         now[0] += 100.0
-        return SimpleNamespace(route="student@login (no proof asked)", alive=True)
+        return SimpleNamespace(passed=(("student@login", "no proof asked"),), alive=True)
 
     monkeypatch.setattr(login, "dial", dial)
     assert "let you in" in next(one.text for one in login._dial(diagnosis) if one.check == "login")
@@ -166,7 +166,7 @@ def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_questions_are_remembered_without_their_answers() -> None:
-    class Person:
+    class Person(Prompter):
         def ask(self, prompt: Prompt) -> str | None:
             return "yes"
 
@@ -342,7 +342,7 @@ def test_any_answer_is_read(text: str) -> None:
     most_gpus(text)
     first_node(text)
     parse_quota(text)
-    parse_avail(Output(0, text))
+    parse_avail(text)
 
 
 # --- Modules ----------------------------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ clew-default
 
 
 def test_modules_of_both_kinds() -> None:
-    tcl, lmod = parse_avail(Output(0, TCL)), parse_avail(Output(0, LMOD))
+    tcl, lmod = parse_avail(TCL), parse_avail(LMOD)
     assert tcl.names == ("cuda/8.0", "cuda/11.8", "python_ML/3.11", "null")
     assert tcl.default == {"cuda/11.8"}
     assert lmod.names == ("GCC/12.2.0", "GCC/13.1", "TensorFlow/2.17-CUDA-12")
@@ -379,7 +379,7 @@ def test_modules_of_both_kinds() -> None:
 
 
 def test_modules_are_searched_whatever_the_case() -> None:
-    lmod = parse_avail(Output(0, LMOD))
+    lmod = parse_avail(LMOD)
     assert matching(lmod, "tensor") == ("TensorFlow/2.17-CUDA-12",)
     assert matching(lmod, "gcc/1?.1") == ("GCC/13.1",)
     assert matching(lmod, "g*2.0") == ("GCC/12.2.0",)

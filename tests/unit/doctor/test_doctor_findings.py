@@ -26,7 +26,7 @@ import pytest
 from clew_gui.deploy.probe import Probe
 from clew_gui.doctor import node_job
 from clew_gui.doctor.checks import CHECKS
-from clew_gui.doctor.examination import TOTAL_S, Diagnosis, Finding, Questions, Verdict, follow, listed
+from clew_gui.doctor.examination import TOTAL_S, Diagnosis, Finding, NodeAnswer, Questions, Verdict, follow, listed
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import Site
@@ -56,7 +56,7 @@ ENDED = "echo state=ended >record.4711; echo 4711"
 class Here:
     """A connection to this computer: each command is run, with a home folder and a PATH of its own."""
 
-    route = "here"
+    passed = ()
     alive = True
     asks_codes = False
 
@@ -461,7 +461,7 @@ def test_that_a_node_lets_nobody_in_is_said_only_where_it_was_tried(
     with clinic.diagnosis(case, 0) as diagnosis:
         monkeypatch.setattr(Here, "hop", lambda _self, hop, _timeout: refuse(diagnosis, hop))
         diagnosis.hops = (Hop(host="login", user="me"),)
-        diagnosis.node = node_job.call_node(diagnosis, node_job.JobAnswer(host="node1"))
+        diagnosis.node = NodeAnswer(host="node1", **node_job.call_node(diagnosis, NodeAnswer(host="node1")))
         found = _examined(diagnosis, case)
     assert (found.verdict, found.text) == LOGINS[refuse]
 

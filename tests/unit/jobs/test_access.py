@@ -10,7 +10,7 @@ import pytest
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.dial import ReconnectingConnection
-from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompt, PromptKind
+from clew_gui.ssh.prompts import NEEDS_PERSON, AskOnce, Prompt, Prompter, PromptKind
 from clew_shared.base.problem import ProblemError, problem
 from tests.unit.fake_site import Login, a_line
 
@@ -18,7 +18,7 @@ CODE = Prompt(kind=PromptKind.CODE, title="login", text="Code:")
 PASSWORD = Prompt(kind=PromptKind.PASSWORD, title="student@login", text="Password:")
 
 
-class Person:
+class Person(Prompter):
     """Answers everything and counts it."""
 
     def __init__(self) -> None:

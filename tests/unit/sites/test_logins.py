@@ -40,7 +40,7 @@ def folder(holder: subprocess.Popen[bytes]) -> Iterator[Path]:
     record = KeptLogin(
         id="abc",
         title="student@login",
-        route="",
+        passed=(),
         pid=holder.pid,
         since=now,
         keep_s=1800,

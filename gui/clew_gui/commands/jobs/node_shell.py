@@ -20,6 +20,7 @@ from clew_gui.nodes.shell import shell_of_its_own, shell_on_job, where_it_runs
 from clew_gui.schedulers.allocation import FIELDS, build_allocation, flag
 from clew_gui.schedulers.job import JobRef
 from clew_gui.sites.site_connection import open_connection
+from clew_gui.ssh.connection import route_words
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import problem
 
@@ -59,7 +60,7 @@ def shell(context: CommandContext, argv: Sequence[str]) -> int:
         else:
             opened = shell_of_its_own(connection, str(uuid.uuid4()), allocation, command, term, size)
         if size is not None:
-            context.note(f"A terminal {opened.text}, through {connection.ssh.route}.")
+            context.note(f"A terminal {opened.text}, through {route_words(connection.ssh.passed)}.")
         return _use(opened, size is not None)
 
 

@@ -23,7 +23,7 @@ from clew_gui.session.links.conversation import VERSION_CODES
 from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
-from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter
+from clew_gui.ssh.prompts import Prompt, Prompter
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -41,8 +41,8 @@ _END_SAID_S = 3.0
 """A wait for it that takes longer than this is said."""
 
 
-class TerminalLock:
-    """A ``Prompter`` that hands questions on to ``prompter``: while one asks, nobody draws on the terminal that all
+class TerminalLock(Prompter):
+    """Hands questions on to ``prompter``: while one asks, nobody draws on the terminal that all
     share. ``asked`` counts questions and messages."""
 
     def __init__(self, prompter: Prompter) -> None:
@@ -57,11 +57,10 @@ class TerminalLock:
             return self._prompter.ask(prompt)
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``; waits as ``ask``."""
-        if isinstance(self._prompter, MessagePrompter):
-            with self._stage:
-                self.asked += 1
-                self._prompter.show_message(text)
+        """See ``Prompter``; waits as ``ask``."""
+        with self._stage:
+            self.asked += 1
+            self._prompter.show_message(text)
 
     @contextmanager
     def drawing(self) -> Iterator[bool]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from clew_gui.base.times import time_of_day
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.sites.logins import Logins, log_out, logins, sites_by_login
-from clew_gui.ssh.connection import ssh_files
+from clew_gui.ssh.connection import route_words, ssh_files
 from clew_gui.ssh.kept_logins import KeptLogin
 
 _ABOUT = """End the login to a site that stays after a command has asked you for a password or code, and all hops on the
@@ -71,4 +71,4 @@ def _list(context: CommandContext, found: Logins, in_json: bool) -> int:
 
 
 def _as_json(login: KeptLogin) -> dict[str, object]:
-    return {"login": login.title, "route": login.route, "since": login.since, "until": login.until}
+    return {"login": login.title, "route": route_words(login.passed), "since": login.since, "until": login.until}

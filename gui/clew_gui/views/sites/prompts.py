@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
-from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, PromptKind, plain
+from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, plain
 from clew_gui.views.presentation.words import about
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, frame, label, row, set_role
@@ -29,8 +29,8 @@ class _Question:
         self.over = threading.Event()
 
 
-class WindowPrompter(QObject):
-    """A ``Prompter`` whose dialogs belong to ``window``. Nothing that was typed is kept.
+class WindowPrompter(QObject, Prompter):
+    """Asks in dialogs that belong to ``window``. Nothing that was typed is kept.
 
     ``stays_s`` says, from any thread, for how many seconds after its last use a login stays.
     ``close`` lets every thread go that waits for an answer, and answers all later questions with None.
@@ -78,7 +78,7 @@ class WindowPrompter(QObject):
         return question.answer
 
     def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``."""
+        """See ``Prompter``."""
         with self._lock:
             if not self._closed:
                 self._said.emit(text)
