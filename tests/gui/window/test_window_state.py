@@ -18,9 +18,10 @@ from clew_gui.app import Program
 from clew_gui.plotting.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
+from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.window.window import COMPARE_TAB
-from clew_gui.views.window.window_state import CompareState, FileMemory, Memory, WindowState
+from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
 from clew_shared.journal.lifecycle import RunState

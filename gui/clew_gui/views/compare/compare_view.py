@@ -25,6 +25,7 @@ from clew_gui.charts.compare import Form, ink_stroke, table_text
 from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
 from clew_gui.views.charts.painter import pen_of
 from clew_gui.views.compare.compare_canvas import CompareCanvas
+from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -38,7 +39,6 @@ from clew_gui.views.theme.parts import (
     row,
     set_role,
 )
-from clew_gui.views.window.window_state import CompareState
 from clew_shared.params import ParamSpec, convert
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))

@@ -22,11 +22,11 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
+from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.compare.compare_view import CompareView
 from clew_gui.views.presentation import words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
-from clew_gui.views.window.window_state import CompareState
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
