@@ -79,22 +79,13 @@ class ManagedJob:
         """When the job's agent was last heard."""
         self._busy: dict[Work, threading.Thread] = {}
         self._woken = threading.Condition()
-        self._closing = False
+        self.closing = False
+        """Whether nothing more is to be done."""
 
     @property
     def order(self) -> JobOrder:
         """Returns what was asked for."""
         return self.book.order(self.id)
-
-    @property
-    def partition(self) -> str:
-        """Returns the partition that was asked for."""
-        return self.order.allocation.partition
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """Returns the runs that were given to the job."""
-        return self.book.runs(self.id)
 
     def spec_of(self, run: str) -> RunSpec | None:
         """A spec that was given to a job here."""
@@ -224,7 +215,7 @@ class ManagedJob:
         """Does a piece of work in a thread, unless one of this name is being done. What is wrong with it becomes news;
         of a job that was submitted the watch knows more."""
         with self._woken:
-            if name in self._busy or self._closing:
+            if name in self._busy or self.closing:
                 return
             title = f"clew-job {name} {self.id[:8]}"
             self._busy[name] = threading.Thread(target=self._do, args=(name, work), name=title, daemon=True)
@@ -235,17 +226,12 @@ class ManagedJob:
         with self._woken:
             return name in self._busy
 
-    @property
-    def closing(self) -> bool:
-        """Whether nothing more is to be done."""
-        return self._closing
-
     def pause(self, seconds: float) -> bool:
         """Waits; less if something has changed. False if nothing more is to be done."""
         with self._woken:
-            if not self._closing:
+            if not self.closing:
                 self._woken.wait(seconds)
-            return not self._closing
+            return not self.closing
 
     def wake(self) -> None:
         """End all pauses."""
@@ -255,7 +241,7 @@ class ManagedJob:
     def stop(self) -> None:
         """Lets no more work begin; what is being done ends soon."""
         with self._woken:
-            self._closing = True
+            self.closing = True
             self._woken.notify_all()
 
     def join(self, until: float) -> None:
@@ -281,7 +267,7 @@ class ManagedJob:
                 self.sending = None
 
     def _failed(self, name: Work, found: Problem) -> None:
-        if self._closing or name != Work.SUBMIT:
+        if self.closing or name != Work.SUBMIT:
             _log.info("%s of %s: %s", name, self.id, found)
         else:
             self.publish(lambda news: news if news.id else refused(news, found))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import FrameBatch, Inbox, Restarted, Settled
 from clew_gui.session.links.mirror import Mirror
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -44,12 +44,25 @@ class Folder:
         )
 
 
+class Reader:
+    """A link without an agent; after ``finish`` the job is over."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.fetcher, self.over = fetcher, False
+
+    def finish(self) -> None:
+        self.over = True
+
+    def turn(self, folder: Folder) -> bool:
+        return self.fetcher.fetch_files(folder, self.over)
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> bytes:
     return small_run(tmp_path / "node").journal(1).read_bytes()
 
 
-def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, FilesReader]:
+def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, Reader]:
     inbox = Inbox()
     fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
     if have:
@@ -57,10 +70,10 @@ def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, FilesRead
     fetcher.follow(RUN)
     while fetcher.replay():
         pass
-    return inbox, fetcher, FilesReader(fetcher)
+    return inbox, fetcher, Reader(fetcher)
 
 
-def read_all(reader: FilesReader, folder: Folder) -> None:
+def read_all(reader: Reader, folder: Folder) -> None:
     while reader.turn(folder):
         pass
 
@@ -265,7 +278,7 @@ def losses(inbox: Inbox) -> tuple[list[int], list[float]]:
     return column.steps.tolist(), [round(float(value), 1) for value in column.values]
 
 
-def read_with_replay(fetcher: Fetcher, reader: FilesReader, folder: Folder) -> None:
+def read_with_replay(fetcher: Fetcher, reader: Reader, folder: Folder) -> None:
     resting = 0
     while resting < 2:  # what has been read may be a reason to ask for more
         resting = 0 if reader.turn(folder) or fetcher.replay() else resting + 1
@@ -280,7 +293,7 @@ def test_what_a_later_attempt_found_of_an_earlier_one_is_fetched_as_well(tmp_pat
     mirror.append(1, 0, folder.first[: folder.seen])
     mirror.append(2, 0, folder.second[:second] or folder.second)
     fetcher.follow(RUN)
-    reader = FilesReader(fetcher)
+    reader = Reader(fetcher)
     reader.finish()
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.counts, "no byte more: what stands behind it may still change"
@@ -328,7 +341,7 @@ def test_a_damaged_copy_of_an_earlier_attempt_costs_the_later_one_nothing(tmp_pa
     inbox = Inbox()
     fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
     fetcher.follow(RUN)
-    reader = FilesReader(fetcher)
+    reader = Reader(fetcher)
     reader.finish()
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.first

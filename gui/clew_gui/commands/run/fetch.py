@@ -19,7 +19,7 @@ from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs
-from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.mirror import Mirror, stray_attempts
 from clew_gui.session.run_record import RunRecord, run_record
@@ -228,8 +228,6 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
     that seems whole. Returns why not all is here."""
     inbox, problems = Inbox(), list[Problem]()
     fetcher = Fetcher(context.places.mirrors, inbox, at_once=_AT_ONCE)
-    reader = FilesReader(fetcher)
-    reader.finish()
     files = SiteFiles(connection, over=True, folders={there.spec.run: there.path for there in runs})
     try:
         for there in runs:
@@ -240,7 +238,7 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
         while busy:
             busy = fetcher.replay()
             try:
-                busy |= reader.turn(files)
+                busy |= fetcher.fetch_files(files, final=True)
             except ProblemError as error:
                 problems += [one for one in error.problems if one not in problems]
                 if error.problems[0].code != "ssh.file":
