@@ -149,18 +149,14 @@ class JobLinks:
         self._know(order.job)
         return order.job
 
-    def follow(self, job: str, *handed: RunModel) -> None:
-        """Make the link of a job that was sent just now. Runs in ``handed`` come through another one so far."""
-        waiting = {model.id for model in handed}
-        self._handed |= dict.fromkeys(waiting, job)
-        link = self._open(job, without=waiting)
+    def follow(self, job: str, handed: Collection[RunModel] = ()) -> None:
+        """Make the link of a job that was sent just now. Runs in ``handed`` come through another one so far, and go on
+        in this job."""
+        self._handed |= dict.fromkeys((model.id for model in handed), job)
+        link = self._open(job)
         if self._started:
             link.start()
-
-    def take_over(self, job: str, runs: Collection[RunModel]) -> None:
-        """Follow a job that was sent just now; ``runs`` were in jobs that are over, and go on in this one."""
-        self.follow(job, *runs)
-        self._hand_over(runs)
+        self._hand_over(handed)
 
     def give(self, job: str, spec: RunSpec) -> Link:
         """Gives another run to a job that holds a node; returns the link through which to start it. Raises
@@ -195,8 +191,7 @@ class JobLinks:
             asked = refit(asked, spec)
         place = Place(site=last.site, allocation=asked, data=last.data, exercises=last.exercises)
         job = self.submit(place, spec)
-        self.follow(job, model)
-        self._hand_over([model])
+        self.follow(job, [model])
         return job
 
     def end(self, job: str) -> None:
@@ -332,13 +327,14 @@ class JobLinks:
         self.models[job].elsewhere = True
         self.models[job].end_request = self.manager.book.end_request(job)
         moved = self._moved(job, self.models[job].runs)
-        if not self._is_done(job):
-            self.follow(job, *moved)
-            if self.models[job].news.over:
-                self._links[job].finish()
-            else:
-                self.manager.follow(job, asked=False)
-        self._hand_over(moved)
+        if self._is_done(job):
+            self._hand_over(moved)
+            return
+        self.follow(job, moved)
+        if self.models[job].news.over:
+            self._links[job].finish()
+        else:
+            self.manager.follow(job, asked=False)
 
     def _take_more(self, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
@@ -352,10 +348,7 @@ class JobLinks:
         moved = self._moved(job, new)
         if link is not None:
             self._handed |= dict.fromkeys((run.id for run in moved), job)
-            for run in self._runs_of(job):
-                if run in new and run not in self._handed:
-                    self._take_in(job, run)
-                    link.adopt(run)
+            self._adopt_runs(link, [run for run in self._runs_of(job) if run in new])
         self._hand_over(moved)
         return bool(new)
 
@@ -401,15 +394,19 @@ class JobLinks:
         """Those of the runs that are known here."""
         return [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
 
-    def _open(self, job: str, without: Collection[str] = ()) -> Link:
+    def _open(self, job: str) -> Link:
         target = self.models[job].target = self.manager.target(job)
         link = Link(target, Fetcher(self._places.mirrors, self._inbox, job), self._inbox, job=job)
         self._links[job] = link
-        for run in self._runs_of(job):
-            if run not in without:
-                self._take_in(job, run)
-                link.adopt(run)
+        self._adopt_runs(link, self._runs_of(job))
         return link
+
+    def _adopt_runs(self, link: Link, runs: Collection[str]) -> None:
+        """Has the link follow these runs, but for those that another link has to release first."""
+        for run in runs:
+            if run not in self._handed:
+                self._take_in(link.job, run)
+                link.adopt(run)
 
     def _take_in(self, job: str, run: str) -> None:
         """See that there is a model of the run, and a copy of its spec."""

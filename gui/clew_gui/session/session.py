@@ -150,23 +150,7 @@ class Session:
         Raises ``ProblemError`` with everything that can be seen to be wrong from here. What the agent or the site finds
         comes later as a problem, and the run is FAILED with that reason.
         """
-        self._check_live()
-        card = find_card(self._intake.catalogue.exercises, spec.exercise)
-        raise_all(check(card.params, spec.params)[1])
-        if not spec.run:
-            spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
-        spec = signed(self._places, spec)
-        try:
-            self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
-            if place is None or (place.site in ("", LOCAL) and not place.job):
-                self._start_here(spec)
-            else:
-                self._start_there((spec,), place)
-        except OSError as error:
-            raise self._unrecorded(error) from None
-        with suppress(OSError):  # a disk is waited for when the agent is running already
-            self._record.settle()
-        return spec.run
+        return self.start_runs((spec,), place)[0]
 
     def _start_here(self, spec: RunSpec) -> None:
         self._runs.add(spec, lasting=False)
@@ -176,8 +160,8 @@ class Session:
             self.local_link.start()
         self.local_link.ask(StartRun(spec=spec))
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
-        """Ask for several runs at a place on a site and return their ids: one job begins them in this order, each as
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
+        """Ask for several runs and return their ids. At a place on a site one job begins them in this order, each as
         soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``.
 
         A spec with the id of a run whose job is over continues that run in the new job."""
@@ -187,13 +171,16 @@ class Session:
             raise_all(check(card.params, spec.params)[1])
         names = iter(sorted(str(uuid.uuid4()) for _ in specs))  # the job's agent begins runs in the order of their ids
         mine = [signed(self._places, spec) for spec in specs]
-        named = [spec if spec.run in self.runs else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
+        named = [spec if spec.run else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
         try:
             for spec in named:
-                if spec.run in self.runs:
-                    continue
-                self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
-            self._start_there(named, place)
+                if spec.run not in self.runs:
+                    self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
+            if place is None or (place.site in ("", LOCAL) and not place.job):
+                for spec in named:
+                    self._start_here(spec)
+            else:
+                self._start_there(named, place)
         except OSError as error:
             raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
@@ -214,8 +201,6 @@ class Session:
         if over and over[-1].job is not None:
             last = self.jobs[over[-1].job.job].order
             place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
-        if place is None:
-            return (*runs, *(self.start_run(spec) for spec in missing))
         specs = [*(model.spec for model in over), *missing]
         started = self.start_runs(specs, place) if specs else ()
         return (*(model.id for model in models if model not in over), *started)
@@ -234,9 +219,8 @@ class Session:
             job = place.job or self.job_links.submit(place, *specs)
         except BaseException:
             for spec in specs:
-                if spec.run in self.runs:
-                    continue
-                shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
+                if spec.run not in self.runs:
+                    shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
             raise
         models, again = [], [self.runs[spec.run] for spec in specs if spec.run in self.runs]
         for spec in specs:
@@ -244,7 +228,7 @@ class Session:
                 self.local_link.release(spec.run)
                 models.append(self._runs.add(spec, lasting=False))
         if held is None:
-            self.job_links.take_over(job, again)
+            self.job_links.follow(job, again)
             return
         for model in models:
             model.link = job
