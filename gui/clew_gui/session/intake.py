@@ -57,8 +57,8 @@ _LOOK_AFTER = 32
 
 
 def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
-    """Whether a run's link has lost what it had: not where it waits for its job, nor where it is still being made to a
-    run of which nothing has been heard (``began``: its journal has begun)."""
+    """Whether the run's shown data may be out of date because its link is not live. ``began``: its journal has begun;
+    what has not begun yet cannot be out of date."""
     if link is LinkState.LIVE or (job is not None and (not_begun(job) or job.over)):
         return False
     return job is None or began or link is LinkState.STALE
@@ -66,8 +66,7 @@ def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
 
 class Intake:
     """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
-    that
-    its agent has not listed yet. Runs that are over are summed up in ``summaries``."""
+    that its agent has not listed yet. Runs that are over are summed up in ``summaries``."""
 
     def __init__(
         self, inbox: Inbox, runs: RunTable, jobs: JobLinks, catalogue: Catalogue, summaries: Summaries
@@ -181,7 +180,7 @@ class Intake:
             model.status = said.get(run)
             model.never_arrived = here and model.status is None and run not in self.started and not model.elsewhere
             if model.status is not None and model.status.state not in TERMINAL:
-                self._jobs.alive(model)
+                self._jobs.on_alive(model)
             if before != (model.state, model.reason, model.queue):
                 changes.states.add(run)
 
@@ -205,7 +204,7 @@ class Intake:
         else:
             self.link = status
             changes.link = True
-        for model in self._jobs.take_link(status):
+        for model in self._jobs.on_link(status):
             self._refresh_stale(model, status, changes)
 
     def _refresh_stale(self, model: RunModel, status: LinkStatus, changes: Changes) -> None:
@@ -220,7 +219,7 @@ class Intake:
         job = self._jobs.models.get(news.job)
         was_over = job is not None and job.news.over
         changes.jobs.add(news.job)
-        for model in self._jobs.take_news(news):
+        for model in self._jobs.on_news(news):
             changes.states.add(model.id)
             self._refresh_stale(model, self._jobs.models[news.job].link, changes)
         unsent = job is not None and job.elsewhere and not news.id  # the program that sent it has reported that
@@ -238,7 +237,7 @@ class Intake:
 
     def _ended(self, end: Settled | Released | NodeKept, changes: Changes) -> None:
         if isinstance(end, NodeKept):
-            self._jobs.kept(end.link, end.text)
+            self._jobs.on_kept(end.link, end.text)
             changes.jobs.add(end.link)
             return
         model = self._runs.models.get(end.run)
@@ -246,9 +245,9 @@ class Intake:
             return
         try:
             if isinstance(end, Settled):
-                self._jobs.settled(model, end.link)
+                self._jobs.on_settled(model, end.link)
             else:
-                self._jobs.released(model)
+                self._jobs.on_released(model)
                 changes.points.add(end.run)
         except ProblemError as error:
             changes.problems += error.problems

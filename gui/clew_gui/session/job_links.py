@@ -158,7 +158,7 @@ class JobLinks:
             link.start()
         self._hand_over(handed)
 
-    def give(self, job: str, spec: RunSpec) -> Link:
+    def give_run(self, job: str, spec: RunSpec) -> Link:
         """Gives another run to a job that holds a node; returns the link through which to start it. Raises
         ``ProblemError`` if that job is over."""
         manager, model, link = self.manager, self.models.get(job), self._links.get(job)
@@ -206,15 +206,15 @@ class JobLinks:
         else:
             manager.cancel(job)
 
-    def continued(self, model: RunModel) -> None:
+    def on_continue_asked(self, model: RunModel) -> None:
         """Notes that the run's agent was asked to continue it: if the job ends before that is done, the next job does
         it."""
         self._continued.add(model.id)
 
     # --- What became known --------------------------------------------------------------------------------------------
 
-    def take_news(self, news: JobNews) -> tuple[RunModel, ...]:
-        """The runs that it is about."""
+    def on_news(self, news: JobNews) -> tuple[RunModel, ...]:
+        """Notes what is new of a job; returns its runs."""
         job = self.models.get(news.job)
         if job is None:
             return ()
@@ -231,14 +231,14 @@ class JobLinks:
             model.job = news
         return tuple(found)
 
-    def take_link(self, status: LinkStatus) -> tuple[RunModel, ...]:
-        """The runs that come through that link."""
+    def on_link(self, status: LinkStatus) -> tuple[RunModel, ...]:
+        """Notes how a link is; returns the runs that come through it."""
         job = self.models.get(status.link)
         if job is not None:
             job.link = status
         return tuple(model for model in self._runs.models.values() if model.link == status.link)
 
-    def settled(self, model: RunModel, job: str) -> None:
+    def on_settled(self, model: RunModel, job: str) -> None:
         """Notes that all that the job left of the run is here. Raises ``ProblemError`` if the next job cannot be
         sent."""
         if model.link == job:
@@ -248,7 +248,7 @@ class JobLinks:
             self._continued.discard(model.id)
             self.continue_in_next(model)
 
-    def released(self, model: RunModel) -> None:
+    def on_released(self, model: RunModel) -> None:
         """Lets the run come through the next job's link from now on, because its old link has released it."""
         job = self._handed.pop(model.id, "")
         link = self._links.get(job)
@@ -257,7 +257,7 @@ class JobLinks:
             model.link = job
             link.adopt(model.id)
 
-    def alive(self, model: RunModel) -> None:
+    def on_alive(self, model: RunModel) -> None:
         """An agent is running it."""
         self._continued.discard(model.id)
 
@@ -278,7 +278,7 @@ class JobLinks:
                 model.let_go_at = math.inf
                 link.ask(Shutdown(idle=True))
 
-    def kept(self, job: str, text: str) -> None:
+    def on_kept(self, job: str, text: str) -> None:
         """Notes that the job's agent is used by someone, or did not answer: it is asked again after a while."""
         self.models[job].kept, self.models[job].let_go_at = text, time.monotonic() + _AGAIN_S
 
@@ -305,9 +305,9 @@ class JobLinks:
         before = set(self._runs.models)
         for job in self.manager.book.jobs():
             if job not in self.models:
-                self._take_up(job)
+                self._follow_new_job(job)
                 changed.add(job)
-            elif self._take_more(job):
+            elif self._add_runs(job):
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
@@ -321,7 +321,7 @@ class JobLinks:
                 changed.add(job)
         return changed
 
-    def _take_up(self, job: str) -> None:
+    def _follow_new_job(self, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
         self._know(job)
         self.models[job].elsewhere = True
@@ -336,7 +336,7 @@ class JobLinks:
         else:
             self.manager.follow(job, asked=False)
 
-    def _take_more(self, job: str) -> bool:
+    def _add_runs(self, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
         book, model, link = self.manager.book, self.models[job], self._links.get(job)
         if book.news(job) != model.news or book.end_request(job) is not model.end_request:
@@ -368,7 +368,7 @@ class JobLinks:
             if before is not None:
                 before.release(model.id)
             else:
-                self.released(model)  # the link that it came through has ended
+                self.on_released(model)  # the link that it came through has ended
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
@@ -405,10 +405,10 @@ class JobLinks:
         """Has the link follow these runs, but for those that another link has to release first."""
         for run in runs:
             if run not in self._handed:
-                self._take_in(link.job, run)
+                self._add_run(link.job, run)
                 link.adopt(run)
 
-    def _take_in(self, job: str, run: str) -> None:
+    def _add_run(self, job: str, run: str) -> None:
         """See that there is a model of the run, and a copy of its spec."""
         mirror, model = self._runs.mirror(run), self._runs.models.get(run)
         asked = next((spec for spec in self.models[job].order.runs if spec.run == run), None)

@@ -215,7 +215,7 @@ class Session:
                 text = "A file of this computer can go only with the run's own job, not to a held node."
                 raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
             for spec in specs if place.job else ():
-                held = self.job_links.give(place.job, spec)
+                held = self.job_links.give_run(place.job, spec)
             job = place.job or self.job_links.submit(place, *specs)
         except BaseException:
             for spec in specs:
@@ -324,7 +324,7 @@ class Session:
         strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
         self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
         if model.job is not None:
-            self.job_links.continued(model)
+            self.job_links.on_continue_asked(model)
 
     def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
         card = find_card(self._intake.catalogue.exercises, spec.exercise)
