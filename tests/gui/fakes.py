@@ -286,7 +286,7 @@ class FakeSession(Session):
         self.refusal: Exception | None = None
         self.closed = False
         self._next = Changes()
-        self.bell: Callable[[], None] = lambda: None
+        self.wake_up: Callable[[], None] = lambda: None
 
     def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
         """A run that is known from the start."""
@@ -324,9 +324,9 @@ class FakeSession(Session):
         """Noted."""
         self._ask("renew")
 
-    def call_on_news(self, bell: Callable[[], None]) -> None:
+    def on_news(self, wake_up: Callable[[], None]) -> None:
         """Rung by tests."""
-        self.bell = bell
+        self.wake_up = wake_up
 
     def _ask(self, *what: object) -> None:
         self.asked.append(what)
@@ -367,7 +367,7 @@ class FakeSession(Session):
         self.tell(new=frozenset((run.id,)))
         return run.id
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
         """New runs of one job, queued."""
         self._ask("start_runs", tuple(specs), place)
         return tuple(self.start_run(spec) for spec in specs)

@@ -124,9 +124,9 @@ class Session:
         earlier program are not read before that."""
         self.local_link.prefer(exercises)
 
-    def call_on_news(self, bell: Callable[[], None]) -> None:
-        """Call ``bell``, from any thread, when there is something for ``tick`` again."""
-        self._inbox.bell = bell
+    def on_news(self, wake_up: Callable[[], None]) -> None:
+        """Call ``wake_up``, from any thread, when there is something for ``tick`` again."""
+        self._inbox.wake_up = wake_up
 
     def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for about ``budget`` seconds; the rest waits for the next tick."""

@@ -148,11 +148,11 @@ Arrival = (
 class Inbox:
     """A queue of arrivals that says when it is full; the one who fills it asks, and waits by itself.
 
-    ``bell`` is rung, from the thread that puts, when something lies in it that was empty.
+    ``wake_up`` is called, from the thread that puts, when something lies in it that was empty.
     """
 
     def __init__(self) -> None:
-        self.bell: Callable[[], None] = lambda: None
+        self.wake_up: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._arrivals: deque[Arrival] = deque()
         self._weight = 0
@@ -164,7 +164,7 @@ class Inbox:
             self._arrivals.append(arrival)
             self._weight += arrival.weight if isinstance(arrival, FrameBatch) else 0
         if first:
-            self.bell()
+            self.wake_up()
 
     def take(self) -> Arrival | None:
         """The oldest, or None."""
