@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from clew_gui.jobs.job import (
     EndRequest,
-    JobNews,
     JobOrder,
     JobStage,
-    ReportNews,
+    JobStatus,
+    ReportStatus,
     begun,
     ending,
     heard_from_another,
@@ -58,7 +58,7 @@ class ManagedJob:
         job: str,
         watch: JobWatch,
         book: JobBook,
-        report: ReportNews,
+        report: ReportStatus,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = job
@@ -72,7 +72,7 @@ class ManagedJob:
         self.sending: LockFile | None = None
         """The book's lock of this job, until its submission ends."""
         self._report = report
-        self._news: JobNews | None = None
+        self._news: JobStatus | None = None
         self._publishing = threading.RLock()
         self._confirmed = False
         self._spoke = float("-inf")
@@ -95,12 +95,12 @@ class ManagedJob:
     # --- News ---------------------------------------------------------------------------------------------------------
 
     @property
-    def news(self) -> JobNews:
+    def news(self) -> JobStatus:
         """Returns the present news."""
         known = self._news
         return known if known is not None else self.book.news(self.id)
 
-    def publish(self, change: Callable[[JobNews], JobNews]) -> None:
+    def publish(self, change: Callable[[JobStatus], JobStatus]) -> None:
         """Make new news out of the old, note them, and report them. What is over stays over.
 
         Raises ``ProblemError`` when a job that is about to be submitted cannot be noted.
@@ -151,7 +151,7 @@ class ManagedJob:
         if news.id and not news.over:
             self.watch.add(self, news.id)
 
-    def _note(self, news: JobNews) -> None:
+    def _note(self, news: JobStatus) -> None:
         try:
             self.book.note_news(news)
         except OSError as error:
@@ -168,7 +168,7 @@ class ManagedJob:
         reason = describe(state, self.access.opened().scheduler, limits)
         request = self._latest_end_request()
 
-        def change(news: JobNews) -> JobNews:
+        def change(news: JobStatus) -> JobStatus:
             now = status_while_alive(news, state, reason, time.time())
             return now if request is None else replace(now, text=ending(request))
 

@@ -20,7 +20,7 @@ import msgspec
 from clew_gui.deploy import preflight
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, as_there, not_ended
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
 from clew_gui.jobs.managed_job import ManagedJob, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
@@ -312,7 +312,7 @@ def _await_lock(job: ManagedJob) -> bool:
             return False
 
 
-def _instead(_before: JobNews, now: JobNews) -> JobNews:
+def _instead(_before: JobStatus, now: JobStatus) -> JobStatus:
     return now
 
 

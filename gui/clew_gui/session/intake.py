@@ -6,20 +6,20 @@ import time
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.session.job_links import JobLinks
 from clew_gui.session.links.inbox import (
     Arrival,
     Cards,
     FrameBatch,
     Inbox,
-    JobNewsArrived,
     LinkState,
     LinkStatus,
     NodeKept,
     Released,
     RequestFailed,
     Restarted,
+    RunFound,
     Settled,
     Statuses,
     TryAnswered,
@@ -56,7 +56,7 @@ _LOOK_AFTER = 32
 """Events between two looks at the clock."""
 
 
-def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
+def is_stale(link: LinkState, job: JobStatus | None, began: bool) -> bool:
     """Whether the run's shown data may be out of date because its link is not live. ``began``: its journal has begun;
     what has not begun yet cannot be out of date."""
     if link is LinkState.LIVE or (job is not None and (not_begun(job) or job.over)):
@@ -102,13 +102,13 @@ class Intake:
         match arrival:
             case FrameBatch() as batch:
                 self._half = (batch, 0)
-            case JobNewsArrived() as found:
+            case RunFound() as found:
                 self._found(found, changes)
             case Restarted() as restarted:
                 self._restarted(restarted.run, changes)
             case Statuses() as statuses:
                 self._statuses(statuses, changes)
-            case JobNews() as news:
+            case JobStatus() as news:
                 self._news(news, changes)
             case Settled() | Released() | NodeKept() as end:
                 self._ended(end, changes)
@@ -153,7 +153,7 @@ class Intake:
         if before != (model.state, model.reason):
             changes.states.add(batch.run)
 
-    def _found(self, found: JobNewsArrived, changes: Changes) -> None:
+    def _found(self, found: RunFound, changes: Changes) -> None:
         known = self._runs.models.get(found.run)
         if known is not None:
             known.copied = max(known.copied, found.size)
@@ -215,7 +215,7 @@ class Intake:
 
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
-    def _news(self, news: JobNews, changes: Changes) -> None:
+    def _news(self, news: JobStatus, changes: Changes) -> None:
         job = self._jobs.models.get(news.job)
         was_over = job is not None and job.news.over
         changes.jobs.add(news.job)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, Place
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, Place
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.links.fetcher import Fetcher
@@ -35,7 +35,7 @@ class JobModel:
     clock) its node is kept although all of its runs have ended, 0 where it is not, and ``let_go_at`` the same by the
     monotonic clock; ``end_request``: what another program asked for."""
 
-    def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
+    def __init__(self, number: int, order: JobOrder, title: str, news: JobStatus) -> None:
         self.number = number
         self.order = order
         self.title = title
@@ -213,7 +213,7 @@ class JobLinks:
 
     # --- What became known --------------------------------------------------------------------------------------------
 
-    def on_news(self, news: JobNews) -> tuple[RunModel, ...]:
+    def on_news(self, news: JobStatus) -> tuple[RunModel, ...]:
         """Notes what is new of a job; returns its runs."""
         job = self.models.get(news.job)
         if job is None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.session.links.mirror import Mirror
 from clew_gui.session.run_record import RunRecord
@@ -59,7 +59,7 @@ class RunModel:
         self.elsewhere = False
         """Whether it is no run of this computer: the agent here does not know it, and need not."""
         self.site = ""
-        self.job: JobNews | None = None
+        self.job: JobStatus | None = None
         """The news of the latest job that it was given to; None for a run of this computer."""
         self.follows_on = False
         """An earlier job had it before this one: what its journal says may be that one's end."""

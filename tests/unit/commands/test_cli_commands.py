@@ -22,7 +22,7 @@ from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, status_at_end
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, status_at_end
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answers_path
 from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
@@ -350,7 +350,7 @@ def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[
         find_run(places, "last")
     text = "Nothing of the last run, run 4, is here yet: it is on The lab. Follow it with: clew attach 4"
     assert str(caught.value) == text
-    job_book(places).note_news(JobNews(job=JOB, stage=JobStage.ENDED))
+    job_book(places).note_news(JobStatus(job=JOB, stage=JobStage.ENDED))
     assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
 
 
@@ -467,7 +467,7 @@ class Copy:
         """What became known of its job; ``settled``: all that it left is here."""
         if request is not None:
             self.book.note_end_request(JOB, request)
-        self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
+        self.book.note_news(JobStatus(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
         if settled:
             self._record.settle_run(RUN, JOB, time=2.0)
 
@@ -528,7 +528,7 @@ def test_a_run_that_waits_for_its_next_job_is_queued(capsys: pytest.CaptureFixtu
     assert shown(capsys) == ("TIMED_OUT", "Its time was up.")
     following = JobOrder(job=JOB.replace("9c", "8d"), site="lab", runs=(RunSpec(exercise="softmax", run=RUN),))
     copy.book.note_order(following)
-    copy.book.note_news(JobNews(job=following.job, stage=JobStage.QUEUED, id="8", text="Other jobs come first."))
+    copy.book.note_news(JobStatus(job=following.job, stage=JobStage.QUEUED, id="8", text="Other jobs come first."))
     assert shown(capsys) == ("QUEUED", "Other jobs come first.")
 
 

@@ -45,13 +45,12 @@ class Folder:
 
 
 class Reader:
-    """A link without an agent; after ``finish`` the job is over."""
+    """A link without an agent; ``over``: so is its job."""
+
+    over = False
 
     def __init__(self, fetcher: Fetcher) -> None:
-        self.fetcher, self.over = fetcher, False
-
-    def finish(self) -> None:
-        self.over = True
+        self.fetcher = fetcher
 
     def turn(self, folder: Folder) -> bool:
         return self.fetcher.fetch_files(folder, self.over)
@@ -88,7 +87,7 @@ def copied(tmp_path: Path) -> bytes:
 
 def test_a_copy_goes_on_where_it_ends_and_a_job_that_is_over_settles_its_run(journal: bytes, tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path, journal[:500])
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     read_all(reader, folder)
     assert folder.asked[0] == (1, 500)
@@ -101,7 +100,7 @@ def test_a_copy_goes_on_where_it_ends_and_a_job_that_is_over_settles_its_run(jou
 def test_what_was_whole_already_is_looked_at_once_for_a_later_attempt(journal: bytes, tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path, journal)
     taken(inbox)
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     read_all(reader, folder)
     assert folder.asked == [(2, 0)]
@@ -113,7 +112,7 @@ def test_a_long_copy_is_settled_as_well_when_it_has_been_read(journal: bytes, tm
     Mirror(tmp_path / "mirrors" / "other").append(1, 0, journal)
     fetcher.release(RUN)
     fetcher.follow("other")
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     assert not reader.turn(folder), "it is still being read"
     while fetcher.replay():
@@ -160,7 +159,7 @@ def test_a_copy_that_another_program_set_aside_comes_from_its_beginning_again(jo
 
 def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path)
-    reader.finish()
+    reader.over = True
 
     class Nothing(Folder):
         def piece_of(self, run: str, attempt: int, offset: int) -> Fetched | None:
@@ -181,7 +180,7 @@ def test_a_file_that_still_grows_is_looked_at_again_only_after_a_while(journal: 
 
 def test_a_site_that_cannot_be_reached_is_asked_again(journal: bytes, tmp_path: Path) -> None:
     _, fetcher, reader = follow(tmp_path)
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     folder.down = True
     with pytest.raises(ProblemError):
@@ -294,7 +293,7 @@ def test_what_a_later_attempt_found_of_an_earlier_one_is_fetched_as_well(tmp_pat
     mirror.append(2, 0, folder.second[:second] or folder.second)
     fetcher.follow(RUN)
     reader = Reader(fetcher)
-    reader.finish()
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.counts, "no byte more: what stands behind it may still change"
     assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second
@@ -305,7 +304,7 @@ def test_what_the_node_has_lost_itself_is_asked_for_once(tmp_path: Path) -> None
     folder = TwoAttempts(tmp_path / "node")
     folder.first = folder.first[: folder.seen]
     inbox, fetcher, reader = follow(tmp_path, folder.first)
-    reader.finish()
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.first
     assert losses(inbox) == ([0, 1, 4], [1.0, 0.9, 0.5])
@@ -342,7 +341,7 @@ def test_a_damaged_copy_of_an_earlier_attempt_costs_the_later_one_nothing(tmp_pa
     fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
     fetcher.follow(RUN)
     reader = Reader(fetcher)
-    reader.finish()
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.first
     assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second

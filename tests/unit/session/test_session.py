@@ -20,10 +20,10 @@ from clew_gui.session.links.inbox import (
     FULL_BYTES,
     FrameBatch,
     Inbox,
-    JobNewsArrived,
     LinkState,
     RequestFailed,
     Restarted,
+    RunFound,
 )
 from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.runs import RunModel, read_heads, read_runs
@@ -350,7 +350,7 @@ def test_runs_of_other_exercises_that_were_summed_up_are_read_when_somebody_look
     fetcher = Fetcher(mirrors, inbox, summaries=Summaries(places, load_builtin().exercises))
     fetcher.prefer(["cnn"])
     fetcher.find_mirrors(frozenset())
-    arrived = {one.run[0]: one.summary for one in taken(inbox) if isinstance(one, JobNewsArrived)}
+    arrived = {one.run[0]: one.summary for one in taken(inbox) if isinstance(one, RunFound)}
     assert sorted(arrived) == list("abcde")
     assert all(summary is not None and summary.fold.state is RunState.FINISHED for summary in arrived.values())
     assert _read_order(fetcher, inbox, 2) == ["c", "a"]
@@ -362,7 +362,7 @@ def test_runs_of_other_exercises_that_were_summed_up_are_read_when_somebody_look
     fetcher.prefer(["softmax"])
     assert _read_order(fetcher, inbox, 2) == ["e", "b"]
     Fetcher(mirrors, inbox, summaries=Summaries(places)).find(f"b{RUN[1:]}")
-    unjudged = [one.summary for one in taken(inbox) if isinstance(one, JobNewsArrived)]
+    unjudged = [one.summary for one in taken(inbox) if isinstance(one, RunFound)]
     assert unjudged == [None], "its goals are judged by no exercise that is known"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew_gui.base.kept_spec import kept_spec
-from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
+from clew_gui.session.links.inbox import FrameBatch, Inbox, RequestFailed, Restarted, RunFound, Settled
 from clew_gui.session.links.mirror import Items, Mirror, Replaced
 from clew_gui.session.summaries import Summaries
 from clew_gui.targets.target import JournalFiles
@@ -131,7 +131,7 @@ class Fetcher:
             self._exercises[run] = spec.exercise
             known = run in self._cursors
             cursor = self.follow(run)
-            self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
+            self._inbox.put(RunFound(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
             wanted = spec.exercise in self._preferred
             if summary is not None and not known and not wanted and run in self._replays:
                 self._replays.remove(run)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.session.links.mirror import Items
 from clew_gui.session.summaries import RunSummary
 from clew_shared.base.problem import Problem
@@ -55,7 +55,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-class JobNewsArrived(msgspec.Struct, frozen=True):
+class RunFound(msgspec.Struct, frozen=True):
     """A run that the link knows of. ``size``: the bytes of its copy here, which are read next, or where there is a
     ``summary`` of them, when somebody looks at its exercise."""
 
@@ -130,7 +130,7 @@ class RequestFailed(msgspec.Struct, frozen=True):
 
 
 Arrival = (
-    JobNewsArrived
+    RunFound
     | FrameBatch
     | Restarted
     | Statuses
@@ -141,7 +141,7 @@ Arrival = (
     | TryAnswered
     | RequestFailed
     | LinkStatus
-    | JobNews
+    | JobStatus
 )
 
 
