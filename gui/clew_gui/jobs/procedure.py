@@ -20,7 +20,7 @@ import msgspec
 from clew_gui.deploy import preflight
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
-from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, as_there, not_ended
+from clew_gui.jobs.job import JobOrder, JobStage, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
 from clew_gui.jobs.managed_job import ManagedJob, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
@@ -276,8 +276,6 @@ def resume(job: ManagedJob) -> None:
     program that handles it. Raises ``ProblemError`` if it was not submitted."""
     if found := found_again(job):
         _submitted(job, found)
-    else:
-        job.take_over()
 
 
 def found_again(job: ManagedJob) -> str:
@@ -307,13 +305,9 @@ def _await_lock(job: ManagedJob) -> bool:
         news = job.book.news(job.id)
         if job.sending is not None and not (news.over or news.id):
             return True
-        job.publish(partial(_instead, now=news))
+        job.take_over()
         if news.over or news.id or not job.pause(_BOOK_S):
             return False
-
-
-def _instead(_before: JobStatus, now: JobStatus) -> JobStatus:
-    return now
 
 
 # --- End --------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from clew_gui.session.links.inbox import (
     Statuses,
     TryAnswered,
 )
+from clew_gui.session.run_record import RunLine
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.summaries import Summaries
@@ -194,7 +195,7 @@ class Intake:
         self.started.discard(model.id)
         changes.states.add(model.id)
         try:
-            self._runs.record.refuse(model.id, failed.problem.text, time.time())
+            self._runs.record.add(RunLine(run=model.id, refused=failed.problem.text))
         except OSError as error:
             changes.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 

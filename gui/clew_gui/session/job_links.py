@@ -425,8 +425,9 @@ class JobLinks:
     def _is_done(self, job: str) -> bool:
         """Whether it is over and nothing is left to fetch. To learn that of one that was never sent nobody logs in."""
         news, book = self.models[job].news, self.manager.book
+        settled = self._runs.record.settled
         return news.over and all(
-            self._runs.is_settled(run, job) or not (news.id or book.went_with(run)) for run in self._runs_of(job)
+            settled.get(run) == job or not (news.id or book.went_with(run)) for run in self._runs_of(job)
         )
 
     def _perhaps_leave(self, job: str) -> None:

@@ -21,7 +21,7 @@ from clew_gui.session.links.conversation import Command
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
 from clew_gui.session.links.link import Link
-from clew_gui.session.run_record import run_record
+from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.summaries import Summaries
@@ -342,7 +342,7 @@ class Session:
         model = self.runs[self._known(run)]
         raise_all(note_problems(note, MAX_NAME))
         try:
-            self._record.annotate(run, note, time.time())
+            self._record.add(RunLine(run=run, note=note))
         except OSError as error:
             raise problem("session.disk", f"The note cannot be kept: {error}.") from None
         model.note = note
@@ -356,7 +356,7 @@ class Session:
         self._known(run)
         link = self.job_links.link(self.runs[run].link) or self.local_link
         try:
-            self._record.forget(run, time.time())
+            self._record.add(RunLine(run=run, forgotten=True))
         except OSError as error:
             raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
         self._runs.drop(run)

@@ -120,8 +120,8 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
     book = job_book(places)
     for job in JOBS:
         book.note_order(JobOrder(job=job, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)))
-    run_record(places).number(RUN, 0.0)
-    run_record(places).number("other", 0.0)
+    run_record(places).number(RUN)
+    run_record(places).number("other")
     words = {"j1": JOBS[0], "J2": JOBS[1], "11111111": JOBS[0], "1": JOBS[1], "5f2b": JOBS[1], "last": JOBS[1]}
     assert {word: find_job(places, book, word) for word in words} == words
     for word, text in (("1111", "2 jobs"), ("j3", "no job"), ("", "no job"), ("2", "one of this computer's")):
@@ -135,7 +135,7 @@ def test_the_last_run_of_a_site_is_not_another_sites(places: Places) -> None:
         find_job(places, book, "last")
     for job, site, run in ((JOBS[0], "lab", RUN), (JOBS[1], "other", "later")):
         book.note_order(JobOrder(job=job, site=site, runs=(RunSpec(exercise="softmax", run=run),)))
-        record.number(run, 0.0)
+        record.number(run)
     assert [find_job(places, book, "last", site) for site in ("", "lab", "other")] == [JOBS[1], JOBS[0], JOBS[1]]
     with pytest.raises(ProblemError, match="No run was sent to third yet"):
         find_job(places, book, "last", "third")
@@ -153,8 +153,8 @@ def sent_jobs(places: Places) -> list[str]:
         jobs.append(f"2222{number}111-0000-4000-8000-00000000000{number}")
         book.note_order(JobOrder(job=jobs[-1], site=site, runs=runs), title=site.title())
         book.note_news(JobStatus(job=jobs[-1], stage=JobStage.QUEUED, id=there))
-    run_record(places).number(RUN, 0.0)
-    run_record(places).number("other", 0.0)
+    run_record(places).number(RUN)
+    run_record(places).number("other")
     return jobs
 
 
@@ -239,8 +239,8 @@ def test_jobs_of_many_runs_keep_their_columns_and_name_runs_as_ranges(places: Pl
     book, record = job_book(places), run_record(places)
     runs = tuple(RunSpec(exercise="softmax", run=f"run-{number}") for number in range(200))
     for run in runs:
-        record.number(run.run, 0.0, lasting=False)
-    record.number("lone", 0.0)
+        record.number(run.run, lasting=False)
+    record.number("lone")
     order = JobOrder(job="4711aaaa-0000-4000-8000-000000000009", site="lab", runs=runs[13:])
     book.note_order(order, "The Lab of the University")
     book.note_runs(order.job, "lone", "run-3")

@@ -326,7 +326,6 @@ def test_news_of_a_node_that_is_gone_do_not_undo_the_pauses(kept: Kept) -> None:
 def test_without_any_way_it_waits_as_well_but_not_for_another_agent(kept: Kept) -> None:
     kept.greeting = b""
     assert kept.turn() == (1, 1.0)
-    assert kept.way.files(over=False) is not None
     kept.greeting = SPEAKS
     assert kept.turn() == (0, 1.0)
     kept.serve(generation=2)

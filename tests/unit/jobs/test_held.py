@@ -73,7 +73,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         sent(book, 1, JobStage.RUNNING, True),
         sent(book, 2, JobStage.ENDED, True),
     )
-    run_record(places).number(RUN, 0.0)
+    run_record(places).number(RUN)
     here = CommandContext(places, io.StringIO(), io.StringIO())
     assert chosen_job(here, book, "lab", "") == second
     words = (first, "j1", "1", RUN, "0")  # Slurm calls it 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -22,7 +21,7 @@ from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.mirror import Mirror, stray_attempts
-from clew_gui.session.run_record import RunRecord, run_record
+from clew_gui.session.run_record import RunLine, RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
@@ -109,9 +108,9 @@ def _bring_all(
     finally:  # also of Ctrl+C: what is here has a number
         after = [_sizes(context, there) for there in runs]
         for run in (there.spec.run for there, sizes in zip(runs, after, strict=True) if sizes):
-            record.number(run, time.time())
+            record.number(run)
             if record.where.get(run) != connection.title:
-                record.came_from(run, connection.title, time.time())
+                record.add(RunLine(run=run, where=connection.title))
     copies = list[Mirror]()
     for there, sizes in zip(runs, after, strict=True):
         whole = all(sizes.get(attempt, 0) >= size for attempt, size in there.attempts.items())
