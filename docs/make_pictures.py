@@ -114,7 +114,7 @@ def paint_waiting(theme: str, file: str) -> None:
     import msgspec
 
     from clew_gui.app import build_app
-    from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+    from clew_gui.jobs.job import JobOrder, JobStage, JobStatus
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_links import JobModel
     from clew_gui.session.run_record import run_record
@@ -131,7 +131,7 @@ def paint_waiting(theme: str, file: str) -> None:
     site_store(places).save("jureca", msgspec.structs.replace(PRESETS["jureca"], user="lab017"), replace=True)
     runs = read_runs(read_heads(places.runs.iterdir()), run_record(places))
     session = Session(places, load_builtin(), recorded=runs)
-    news = JobNews(
+    news = JobStatus(
         job="waiting",
         stage=JobStage.QUEUED,
         id="8021734",
@@ -156,7 +156,7 @@ def paint_node(theme: str, file: str) -> None:
     import msgspec
 
     from clew_gui.app import build_app
-    from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+    from clew_gui.jobs.job import JobOrder, JobStage, JobStatus
     from clew_gui.schedulers.allocation import AllocationRequest
     from clew_gui.session.job_links import JobModel
     from clew_gui.session.links.inbox import LinkState, LinkStatus
@@ -193,10 +193,10 @@ def paint_node(theme: str, file: str) -> None:
     runs = read_runs(read_heads(places.runs.iterdir()), run_record(places))
     session = Session(places, load_builtin(), recorded=runs)
     asked = AllocationRequest(gpus=1, time="01:00:00")
-    held = JobNews(
+    held = JobStatus(
         job="node", stage=JobStage.RUNNING, id="8021734", starts=now - 780, until=now + 2820, nodes="jrc0042"
     )
-    other = JobNews(
+    other = JobStatus(
         job="other", stage=JobStage.RUNNING, id="51377", starts=now - 300, until=now + 3300, nodes="davide17"
     )
     session.jobs = {

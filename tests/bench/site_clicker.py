@@ -11,7 +11,7 @@ import psutil
 
 from clew_gui.deploy.install import Installed, ensure_agent
 from clew_gui.jobs.access import Deployer, Say, SiteAccess
-from clew_gui.jobs.job import JobNews, JobStage, Place
+from clew_gui.jobs.job import JobStage, JobStatus, Place
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.manager import JobManager
@@ -94,7 +94,7 @@ class LaptopManager(JobManager):
             job.serves = noted  # type: ignore[method-assign]
         return job
 
-    def take(self, news: JobNews) -> None:
+    def take(self, news: JobStatus) -> None:
         """Takes what is new of a job."""
         marks = {JobStage.PREPARING: DIALLED, JobStage.SUBMITTING: PUT, JobStage.QUEUED: SUBMITTED}
         self.note(self.book.order(news.job).site, marks.get(news.stage, ""))
@@ -122,7 +122,7 @@ class Clicker:
         self.session = Session(laptop.places, load_builtin(), manager=manager, only=())
         listen = manager.listen
 
-        def noting(news: JobNews) -> None:
+        def noting(news: JobStatus) -> None:
             manager.take(news)
             listen(news)
 

@@ -14,7 +14,7 @@ import zmq
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.agent_route import AgentRoute, read_address
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import JobManager
 from clew_gui.nodes.routes import RouteFinder, RouteKind
@@ -58,7 +58,7 @@ class Laptop:
 
     def __init__(self, cluster: MiniCluster, folder: Path) -> None:
         self.places = Places(home=folder / "home", private=folder / "private")
-        self.heard: list[JobNews] = []
+        self.heard: list[JobStatus] = []
         home = Path(cluster.info()["laptop_home"])
         self.site = Site(
             title="Mini cluster",

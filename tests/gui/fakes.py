@@ -14,7 +14,7 @@ import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes
 from clew_gui.session.job_links import JobModel
@@ -198,7 +198,7 @@ class FakeRun(RunModel):
     copied: int = 0
     summary: RunSummary | None = None
     version: int = 0
-    job: JobNews | None = None
+    job: JobStatus | None = None
     note: RunNote = NO_NOTE
     history: History = field(default_factory=History)
 
@@ -286,7 +286,7 @@ class FakeSession(Session):
         self.refusal: Exception | None = None
         self.closed = False
         self._next = Changes()
-        self.bell: Callable[[], None] = lambda: None
+        self.wake_up: Callable[[], None] = lambda: None
 
     def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
         """A run that is known from the start."""
@@ -324,9 +324,9 @@ class FakeSession(Session):
         """Noted."""
         self._ask("renew")
 
-    def call_on_news(self, bell: Callable[[], None]) -> None:
+    def on_news(self, wake_up: Callable[[], None]) -> None:
         """Rung by tests."""
-        self.bell = bell
+        self.wake_up = wake_up
 
     def _ask(self, *what: object) -> None:
         self.asked.append(what)
@@ -339,7 +339,7 @@ class FakeSession(Session):
         held = run is None
         asked = AllocationRequest(gpus=2, time="01:00:00")
         order = JobOrder(job=str(uuid.UUID(int=1000 + number)), site="cave", allocation=asked, hold=held)
-        told = JobNews(job=order.job, stage=stage, **news)  # type: ignore[arg-type]
+        told = JobStatus(job=order.job, stage=stage, **news)  # type: ignore[arg-type]
         model = self.jobs[order.job] = JobModel(number, order, "The Cave", told)
         if run is not None:
             run.job, run.where = told, "The Cave"
@@ -367,7 +367,7 @@ class FakeSession(Session):
         self.tell(new=frozenset((run.id,)))
         return run.id
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
         """New runs of one job, queued."""
         self._ask("start_runs", tuple(specs), place)
         return tuple(self.start_run(spec) for spec in specs)

@@ -15,7 +15,7 @@ from typing import Any
 import zmq
 
 from clew_gui.jobs.access import SiteAccess
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.state import Phase
@@ -103,7 +103,7 @@ class FakeTarget:
 class FakeSite:
     """One site of a ``FakeManager``. Jobs stay where they are until the test moves them."""
 
-    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
+    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobStatus], None]) -> None:
         self.places = Places(home=home, private=home / "private")
         self.book = book
         self.tell = tell
@@ -178,7 +178,7 @@ class FakeSite:
     # --- For the test -------------------------------------------------------------------------------------------------
 
     def news(self, job: str, stage: JobStage, text: str = "", **more: object) -> None:
-        news = JobNews(job=job, stage=stage, text=text, **more)  # type: ignore[arg-type]
+        news = JobStatus(job=job, stage=stage, text=text, **more)  # type: ignore[arg-type]
         self.book.note_news(news)
         self.tell(news)
 
@@ -231,7 +231,7 @@ class FakeSite:
 class BusySite(FakeSite):
     """A site that works by itself: a job waits until ``nodes`` is set, runs, and ends with its agent."""
 
-    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobNews], None]) -> None:
+    def __init__(self, home: Path, book: JobBook, tell: Callable[[JobStatus], None]) -> None:
         super().__init__(home, book, tell)
         self.nodes = threading.Event()
         self.no_room: Problem | None = None
@@ -281,7 +281,7 @@ class FakeManager(JobManager):
     def __init__(
         self,
         book: JobBook,
-        make: Callable[[str, JobBook, Callable[[JobNews], None]], FakeSite],
+        make: Callable[[str, JobBook, Callable[[JobStatus], None]], FakeSite],
         title: Callable[[str], str],
     ) -> None:
         super().__init__(book, _no_access, title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
-from clew_gui.session.run_record import run_record
+from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.summaries import Summaries
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.number_words import difference, quantity
@@ -259,6 +258,6 @@ def note(context: CommandContext, argv: Sequence[str]) -> int:
 def _keep(places: Places, run: str, wanted: RunNote) -> None:
     raise_all(note_problems(wanted, MAX_NAME))
     try:
-        run_record(places).annotate(run, wanted, time.time())
+        run_record(places).add(RunLine(run=run, note=wanted))
     except OSError as error:
         raise problem("note.disk", f"The note cannot be kept: {error}.", "Free some space.") from None

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs, read_printed
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.nodes.routes import Route
@@ -264,7 +264,7 @@ class AgentRoute:
         if found is not None:
             self._job.serves()
 
-    def _miss(self, connection: SiteConnection, news: JobNews) -> None:
+    def _miss(self, connection: SiteConnection, news: JobStatus) -> None:
         if news.stage is not JobStage.RUNNING:
             self._missing = Absence()
         elif news.problem is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from clew_gui.base.times import in_words, time_of_day
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_shared.base.number_words import counted
@@ -47,7 +47,7 @@ def job_for(book: JobBook, site: str, allocation: AllocationRequest, now: float 
     return "", f"The allocation held as j{book.number(job)} is not used: {missing}."
 
 
-def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobNews, now: float) -> str:
+def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobStatus, now: float) -> str:
     """Says what a held allocation lacks of the request; empty if it has everything."""
     if held.nodes < asked.nodes:
         return f"it has {counted(held.nodes, 'node')}, and {asked.nodes} are asked for"
@@ -70,7 +70,7 @@ def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobNews, no
     return ""
 
 
-def seconds_held(news: JobNews, now: float) -> float:
+def seconds_held(news: JobStatus, now: float) -> float:
     """Returns the seconds that an allocation has counted so far: from its start until its time was up; 0 before it
     starts."""
     if news.starts is None or news.stage not in (JobStage.RUNNING, JobStage.ENDED):
@@ -78,7 +78,7 @@ def seconds_held(news: JobNews, now: float) -> float:
     return max(0.0, min(now, news.until if news.until is not None else now) - news.starts)
 
 
-def held_line(news: JobNews, nodes: int, now: float | None = None) -> str:
+def held_line(news: JobStatus, nodes: int, now: float | None = None) -> str:
     """Describes an allocation in a line: ``node1 is reserved for you until 14:30 (25 minutes left); 0.41 node-hours so
     far.``"""
     at = now if now is not None else time.time()

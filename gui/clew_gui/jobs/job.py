@@ -121,8 +121,8 @@ def as_there(spec: RunSpec) -> RunSpec:
     return replace(spec, data=spec.data.removeprefix(SITE_PATH))
 
 
-class JobNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state of a job, whole: later news replaces it.
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a job as last known. A later one replaces it.
 
     ``text`` is one sentence for the status line ("Waits in the queue: other jobs come first."). ``id`` is the
     scheduler's. ``starts`` is when it is expected to begin or began, ``until`` when its time is up, in seconds since
@@ -159,7 +159,7 @@ class JobNews(msgspec.Struct, frozen=True, kw_only=True):
         return self.over and not self.id and self.problem is not None
 
 
-def job_word(news: JobNews) -> str:
+def job_word(news: JobStatus) -> str:
     """Says how far a job is, or how it ended."""
     if news.stage is not JobStage.ENDED:
         return STAGE_WORDS[news.stage]
@@ -173,7 +173,7 @@ def use_words(use: JobUse) -> str:
     return ", ".join([*parts, energy(use.energy)] if use.energy is not None else parts)
 
 
-ReportNews = Callable[[JobNews], None]
+ReportStatus = Callable[[JobStatus], None]
 """Takes what is new of a job, from any thread."""
 
 
@@ -192,7 +192,7 @@ _DAY_S = 12 * 3600
 _STEPS = tuple(JobStage)
 
 
-def status_while_alive(before: JobNews, state: JobState, reason: Reason, now: float) -> JobNews:
+def status_while_alive(before: JobStatus, state: JobState, reason: Reason, now: float) -> JobStatus:
     """The news while the job waits or runs. ``now`` in seconds since 1970."""
     if state.phase in WAITING:
         ahead = _is_ahead(state.start, now) and not reason.blocked  # Slurm names a time for jobs that it holds as well
@@ -221,14 +221,14 @@ def status_while_alive(before: JobNews, state: JobState, reason: Reason, now: fl
     return replace(before, text=reason.text, problem=None)
 
 
-def begun(before: JobNews) -> JobNews:
+def begun(before: JobStatus) -> JobStatus:
     """The news when its agent was found, if the scheduler still said that it waits."""
     if before.stage is not JobStage.QUEUED:
         return before
     return replace(before, stage=JobStage.RUNNING, text="The job runs.", blocked=False, problem=None)
 
 
-def heard_from_another(before: JobNews, heard: JobNews, request: EndRequest | None) -> JobNews:
+def heard_from_another(before: JobStatus, heard: JobStatus, request: EndRequest | None) -> JobStatus:
     """The news when another program wrote ``heard`` into the book: it counts as far as it is ahead of what is known."""
     ahead = heard.over or (heard.id and not before.id) or _STEPS.index(heard.stage) > _STEPS.index(before.stage)
     now = heard if ahead else before
@@ -240,7 +240,7 @@ def ending(request: EndRequest) -> str:
     return "The job is being cancelled." if request is EndRequest.CANCEL else "The allocation is being given back."
 
 
-def not_ended(before: JobNews, done: Output) -> JobNews:
+def not_ended(before: JobStatus, done: Output) -> JobStatus:
     """Returns the news that the job could not be ended: the scheduler was asked, and ``done`` is no yes."""
     said = "no answer in time" if done.late else done.said.strip()[-200:] or f"exit code {done.code}"
     found = Problem("job.end", f"The job could not be ended: {said.rstrip('.')}.", "Clew tries again.", before.job)
@@ -248,14 +248,14 @@ def not_ended(before: JobNews, done: Output) -> JobNews:
 
 
 def status_at_end(
-    before: JobNews,
+    before: JobStatus,
     state: JobState,
     reason: Reason,
     request: EndRequest | None,
     log: str = "",
     why: str = "",
     remedies: tuple[Remedy, ...] = (),
-) -> JobNews:
+) -> JobStatus:
     """The last news of a job. ``request`` is how a person asked for its end, ``log`` where its own words lie, ``why`` a
     hint for just this end, with its ``remedies``."""
     text, wanted = reason.text, request is not None and state.phase in (Phase.CANCELLED, Phase.COMPLETED, Phase.GONE)
@@ -281,7 +281,7 @@ def status_at_end(
     )
 
 
-def site_unreachable(before: JobNews, problem: Problem, title: str) -> JobNews:
+def site_unreachable(before: JobStatus, problem: Problem, title: str) -> JobStatus:
     """Returns the news that nobody can be asked now. The job goes on, and what is known of it stays."""
     if problem.code == "scheduler.silent":
         return replace(before, text=problem.text, problem=problem)
@@ -290,7 +290,7 @@ def site_unreachable(before: JobNews, problem: Problem, title: str) -> JobNews:
     return replace(before, text=f"{said}{goes_on}", problem=problem)
 
 
-def refused(before: JobNews, problem: Problem) -> JobNews:
+def refused(before: JobStatus, problem: Problem) -> JobStatus:
     """Returns the news of a job that never ran: it was not sent, or not accepted."""
     return replace(before, stage=JobStage.ENDED, text=problem.text, problem=problem, blocked=False)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.line_file import LineFile
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
@@ -32,7 +32,7 @@ class BookLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: float = 0.0
     order: JobOrder | None = None
     title: str = ""
-    news: JobNews | None = None
+    news: JobStatus | None = None
     runs: tuple[str, ...] = ()
     request: EndRequest | None = msgspec.field(default=None, name="wish")
     forgotten: bool = False
@@ -43,7 +43,7 @@ class _Entry:
         self.number = number
         self.order = order
         self.title = line.title
-        self.news = JobNews(job=line.job, stage=JobStage.DRAFT)
+        self.news = JobStatus(job=line.job, stage=JobStage.DRAFT)
         self.runs = [spec.run for spec in order.runs]
         self.end_request: EndRequest | None = None
         self.forgotten = False
@@ -108,7 +108,7 @@ class JobBook:
         entry = self._entry(job)
         return entry.title or entry.order.site
 
-    def news(self, job: str) -> JobNews:
+    def news(self, job: str) -> JobStatus:
         """Returns the latest news of the job."""
         return self._entry(job).news
 
@@ -149,7 +149,7 @@ class JobBook:
             if order.job not in self._entries:
                 self._append(BookLine(job=order.job, order=order, title=title))
 
-    def note_news(self, news: JobNews) -> None:
+    def note_news(self, news: JobStatus) -> None:
         """Writes news of the job if they matter: a new sentence alone, or a new forecast of its start, is not
         written."""
         with self._lock:
@@ -215,12 +215,12 @@ class JobBook:
             self.refresh()
 
 
-def _matters(news: JobNews) -> tuple[object, ...]:
+def _matters(news: JobStatus) -> tuple[object, ...]:
     code = news.problem.code if news.problem is not None and news.over else ""
     return news.stage, news.id, news.nodes, news.until, news.phase, news.blocked, code
 
 
-def _goes_back(before: JobNews, now: JobNews) -> bool:
+def _goes_back(before: JobStatus, now: JobStatus) -> bool:
     """Whether ``now`` was written by a program that knew less: that a job was sent, and that it is over, stays true."""
     return (before.over and not now.over) or (bool(before.id) and now.stage in _UNSENT)
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from clew_gui.jobs.job import (
     EndRequest,
-    JobNews,
     JobOrder,
     JobStage,
-    ReportNews,
+    JobStatus,
+    ReportStatus,
     begun,
     ending,
     heard_from_another,
@@ -58,7 +58,7 @@ class ManagedJob:
         job: str,
         watch: JobWatch,
         book: JobBook,
-        report: ReportNews,
+        report: ReportStatus,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = job
@@ -72,29 +72,20 @@ class ManagedJob:
         self.sending: LockFile | None = None
         """The book's lock of this job, until its submission ends."""
         self._report = report
-        self._news: JobNews | None = None
+        self._news: JobStatus | None = None
         self._publishing = threading.RLock()
         self._confirmed = False
         self._spoke = float("-inf")
         """When the job's agent was last heard."""
         self._busy: dict[Work, threading.Thread] = {}
         self._woken = threading.Condition()
-        self._closing = False
+        self.closing = False
+        """Whether nothing more is to be done."""
 
     @property
     def order(self) -> JobOrder:
         """Returns what was asked for."""
         return self.book.order(self.id)
-
-    @property
-    def partition(self) -> str:
-        """Returns the partition that was asked for."""
-        return self.order.allocation.partition
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """Returns the runs that were given to the job."""
-        return self.book.runs(self.id)
 
     def spec_of(self, run: str) -> RunSpec | None:
         """A spec that was given to a job here."""
@@ -104,12 +95,12 @@ class ManagedJob:
     # --- News ---------------------------------------------------------------------------------------------------------
 
     @property
-    def news(self) -> JobNews:
+    def news(self) -> JobStatus:
         """Returns the present news."""
         known = self._news
         return known if known is not None else self.book.news(self.id)
 
-    def publish(self, change: Callable[[JobNews], JobNews]) -> None:
+    def publish(self, change: Callable[[JobStatus], JobStatus]) -> None:
         """Make new news out of the old, note them, and report them. What is over stays over.
 
         Raises ``ProblemError`` when a job that is about to be submitted cannot be noted.
@@ -160,7 +151,7 @@ class ManagedJob:
         if news.id and not news.over:
             self.watch.add(self, news.id)
 
-    def _note(self, news: JobNews) -> None:
+    def _note(self, news: JobStatus) -> None:
         try:
             self.book.note_news(news)
         except OSError as error:
@@ -177,7 +168,7 @@ class ManagedJob:
         reason = describe(state, self.access.opened().scheduler, limits)
         request = self._latest_end_request()
 
-        def change(news: JobNews) -> JobNews:
+        def change(news: JobStatus) -> JobStatus:
             now = status_while_alive(news, state, reason, time.time())
             return now if request is None else replace(now, text=ending(request))
 
@@ -224,7 +215,7 @@ class ManagedJob:
         """Does a piece of work in a thread, unless one of this name is being done. What is wrong with it becomes news;
         of a job that was submitted the watch knows more."""
         with self._woken:
-            if name in self._busy or self._closing:
+            if name in self._busy or self.closing:
                 return
             title = f"clew-job {name} {self.id[:8]}"
             self._busy[name] = threading.Thread(target=self._do, args=(name, work), name=title, daemon=True)
@@ -235,17 +226,12 @@ class ManagedJob:
         with self._woken:
             return name in self._busy
 
-    @property
-    def closing(self) -> bool:
-        """Whether nothing more is to be done."""
-        return self._closing
-
     def pause(self, seconds: float) -> bool:
         """Waits; less if something has changed. False if nothing more is to be done."""
         with self._woken:
-            if not self._closing:
+            if not self.closing:
                 self._woken.wait(seconds)
-            return not self._closing
+            return not self.closing
 
     def wake(self) -> None:
         """End all pauses."""
@@ -255,7 +241,7 @@ class ManagedJob:
     def stop(self) -> None:
         """Lets no more work begin; what is being done ends soon."""
         with self._woken:
-            self._closing = True
+            self.closing = True
             self._woken.notify_all()
 
     def join(self, until: float) -> None:
@@ -281,7 +267,7 @@ class ManagedJob:
                 self.sending = None
 
     def _failed(self, name: Work, found: Problem) -> None:
-        if self._closing or name != Work.SUBMIT:
+        if self.closing or name != Work.SUBMIT:
             _log.info("%s of %s: %s", name, self.id, found)
         else:
             self.publish(lambda news: news if news.id else refused(news, found))

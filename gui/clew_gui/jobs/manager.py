@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from clew_gui.jobs import procedure
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.agent_route import AgentRoute
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, ReportNews, ending
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStatus, ReportStatus, ending
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.managed_job import ManagedJob, Work
 from clew_gui.jobs.watch import SURE_S, JobWatch
@@ -52,7 +52,7 @@ class JobManager:
     ) -> None:
         self.book = book
         self.title = title
-        self.listen: ReportNews = lambda _news: None
+        self.listen: ReportStatus = lambda _news: None
         """Called, from any thread, with everything new of any job."""
         self._access_to = access_to
         self._sure = sure
@@ -142,7 +142,7 @@ class JobManager:
                 known.start()
             return known
 
-    def news(self, job: str) -> JobNews:
+    def news(self, job: str) -> JobStatus:
         """Returns the present news of a job."""
         return self.job(job).news
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from clew_gui.deploy import preflight
 from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, as_there, not_ended
+from clew_gui.jobs.job import JobOrder, JobStage, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
 from clew_gui.jobs.managed_job import ManagedJob, pauses
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
@@ -28,9 +29,10 @@ from clew_gui.schedulers.words import asked, describe
 from clew_gui.sites.site import job_of
 from clew_gui.sites.site_connection import CALL_LIMIT_S, SiteConnection
 from clew_gui.ssh.errors import TRANSIENT
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.spec import RunSpec, to_toml
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _BOOK_S = 1.0
@@ -50,7 +52,7 @@ def submit(job: ManagedJob) -> None:
     connection = None
     try:
         connection = _log_in(job)
-        spec = _patiently(job, partial(_prepare, job))
+        spec = _insist(job, partial(_prepare, job), job.unreached, TRANSIENT)  # nothing is lost by trying again
         found = _hand_over(job, spec)
     except ProblemError as error:
         if error.problems[0].code not in _MAYBE_SUBMITTED | TRANSIENT and connection is not None:
@@ -151,20 +153,6 @@ def _write_job(connection: SiteConnection, spec: JobSpec, runs: Sequence[RunSpec
     return spec
 
 
-def _patiently(job: ManagedJob, work: Callable[[], JobSpec]) -> JobSpec:
-    """Do ``work``, again and again while the network is away: nothing is lost by that."""
-    pause = pauses()
-    while True:
-        _check_wanted(job)
-        try:
-            return work()
-        except ProblemError as error:
-            if error.problems[0].code not in TRANSIENT:
-                raise
-            job.unreached(error.problems[0])
-        job.pause(pause())
-
-
 def _say_preparing(job: ManagedJob, text: str) -> None:
     """A transfer reports its progress every second and is ended there if nobody wants the job any more."""
     _check_wanted(job)
@@ -233,22 +221,32 @@ def _find(job: ManagedJob, spec: JobSpec, say: Say, pause_s: float = 0.0) -> str
 
 def _look(job: ManagedJob, spec: JobSpec, say: Say, again: bool = False) -> str:
     """The id of a job that the scheduler lists, or that has left a record. ``again``: in another way as well."""
+
+    def look() -> str:
+        connection = job.access.connected()
+        scheduler = connection.scheduler
+        found = scheduler.found(spec, connection.run(scheduler.find(spec)))
+        state = connection.asked_again(JobRef("", spec.job)) if again and not found else None
+        if state is not None and state.phase is Phase.SILENT:
+            raise problem("scheduler.silent", describe(state, scheduler).text)
+        found = state.id if state is not None else found
+        record = read_records(connection, (spec.job,)).get(spec.job) if not found else None
+        return record.id if record is not None else found
+
+    return _insist(job, look, lambda found: say(found.text))
+
+
+def _insist(job: ManagedJob, work: Callable[[], T], report: Callable[[Problem], None], only: Collection[str] = ()) -> T:
+    """Does ``work``, again and again while it cannot be done, whatever the problem is, or if it is one of ``only``.
+    Raises ``ProblemError`` when nobody waits any more."""
     pause = pauses()
     while True:
         try:
-            connection = job.access.connected()
-            scheduler = connection.scheduler
-            found = scheduler.found(spec, connection.run(scheduler.find(spec)))
-            state = connection.asked_again(JobRef("", spec.job)) if again and not found else None
-            if state is not None and state.phase is Phase.SILENT:
-                raise problem("scheduler.silent", describe(state, scheduler).text)
-            found = state.id if state is not None else found
-            if not found:
-                record = read_records(connection, (spec.job,)).get(spec.job)
-                found = record.id if record is not None else ""
-            return found
+            return work()
         except ProblemError as error:
-            say(error.problems[0].text)
+            if only and error.problems[0].code not in only:
+                raise
+            report(error.problems[0])
         _rest(job, pause())
 
 
@@ -278,13 +276,11 @@ def resume(job: ManagedJob) -> None:
     program that handles it. Raises ``ProblemError`` if it was not submitted."""
     if found := found_again(job):
         _submitted(job, found)
-    else:
-        job.take_over()
 
 
 def found_again(job: ManagedJob) -> str:
-    """Finds the id of a job in the book that may or may not have been submitted; empty if another program handles it,
-    or this one closes. Raises ``ProblemError`` if it was not."""
+    """Finds the id of a job in the book that may or may not have been submitted; empty if another program handles it.
+    Raises ``ProblemError`` if it was not, or this program closes."""
     if not _await_lock(job):
         return ""
     if job.book.news(job.id).stage is not JobStage.SUBMITTING:
@@ -292,9 +288,7 @@ def found_again(job: ManagedJob) -> str:
         raise problem("job.unsent", text, "Send it again.")
     say = partial(job.say, JobStage.SUBMITTING)
     say("It is not known whether the job was sent; Clew is looking for it.")
-    connection = _found_home(job)
-    if connection is None:
-        return ""
+    connection = _insist(job, job.access.connected, job.unreached)
     spec = job_of(connection.site, job.id, "/", (), job.order.allocation)  # it is found by its name
     # What a program ran there may outlive it: until then the scheduler may still get the job.
     if found := _find(job, spec, say, CALL_LIMIT_S - job.book.age_s(job.id)):
@@ -311,27 +305,9 @@ def _await_lock(job: ManagedJob) -> bool:
         news = job.book.news(job.id)
         if job.sending is not None and not (news.over or news.id):
             return True
-        job.publish(partial(_instead, now=news))
+        job.take_over()
         if news.over or news.id or not job.pause(_BOOK_S):
             return False
-
-
-def _instead(_before: JobNews, now: JobNews) -> JobNews:
-    return now
-
-
-def _found_home(job: ManagedJob) -> SiteConnection | None:
-    """The connection, when it is known where things lie; None when this program closes before."""
-    pause = pauses()
-    while True:
-        try:
-            connection = job.access.connected()
-            connection.layout()
-            return connection
-        except ProblemError as error:
-            job.unreached(error.problems[0])
-        if not job.pause(pause()):
-            return None
 
 
 # --- End --------------------------------------------------------------------------------------------------------------

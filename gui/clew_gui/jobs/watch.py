@@ -217,7 +217,7 @@ class JobWatch:
                 one.job.unreached(Problem("scheduler.silent", describe(now, scheduler).text))
             else:
                 one.gone_since, state = None, now if now.phase is Phase.UNKNOWN or one.state is None else one.state
-                one.job.on_state(state, self._limits_for(connection, one.job.partition, state))
+                one.job.on_state(state, self._limits_for(connection, one.job.order.allocation.partition, state))
             self._answered_for(one)
 
     def _answered_for(self, watched: Watched) -> None:
@@ -255,7 +255,7 @@ class JobWatch:
                 record = read_records(connection, (job.id,)).get(job.id)
                 failed = state.phase is Phase.FAILED and not _has_ended(record)
                 printed = read_printed(connection, job.id) if failed else ""
-                done = gone and record is not None and _runs_ended(connection, job.runs, record)
+                done = gone and record is not None and _runs_ended(connection, job.book.runs(job.id), record)
             except ProblemError as error:
                 job.unreached(error.problems[0])
                 self._answered_for(watched)

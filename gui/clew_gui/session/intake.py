@@ -6,24 +6,25 @@ import time
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.session.job_links import JobLinks
 from clew_gui.session.links.inbox import (
     Arrival,
     Cards,
     FrameBatch,
     Inbox,
-    JobNewsArrived,
     LinkState,
     LinkStatus,
     NodeKept,
     Released,
     RequestFailed,
     Restarted,
+    RunFound,
     Settled,
     Statuses,
     TryAnswered,
 )
+from clew_gui.session.run_record import RunLine
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.summaries import Summaries
@@ -56,9 +57,9 @@ _LOOK_AFTER = 32
 """Events between two looks at the clock."""
 
 
-def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
-    """Whether a run's link has lost what it had: not where it waits for its job, nor where it is still being made to a
-    run of which nothing has been heard (``began``: its journal has begun)."""
+def is_stale(link: LinkState, job: JobStatus | None, began: bool) -> bool:
+    """Whether the run's shown data may be out of date because its link is not live. ``began``: its journal has begun;
+    what has not begun yet cannot be out of date."""
     if link is LinkState.LIVE or (job is not None and (not_begun(job) or job.over)):
         return False
     return job is None or began or link is LinkState.STALE
@@ -66,8 +67,7 @@ def is_stale(link: LinkState, job: JobNews | None, began: bool) -> bool:
 
 class Intake:
     """Empties ``inbox`` into ``runs`` and ``jobs``. ``link`` is how this computer's link is, ``started`` holds runs
-    that
-    its agent has not listed yet. Runs that are over are summed up in ``summaries``."""
+    that its agent has not listed yet. Runs that are over are summed up in ``summaries``."""
 
     def __init__(
         self, inbox: Inbox, runs: RunTable, jobs: JobLinks, catalogue: Catalogue, summaries: Summaries
@@ -103,13 +103,13 @@ class Intake:
         match arrival:
             case FrameBatch() as batch:
                 self._half = (batch, 0)
-            case JobNewsArrived() as found:
+            case RunFound() as found:
                 self._found(found, changes)
             case Restarted() as restarted:
                 self._restarted(restarted.run, changes)
             case Statuses() as statuses:
                 self._statuses(statuses, changes)
-            case JobNews() as news:
+            case JobStatus() as news:
                 self._news(news, changes)
             case Settled() | Released() | NodeKept() as end:
                 self._ended(end, changes)
@@ -154,7 +154,7 @@ class Intake:
         if before != (model.state, model.reason):
             changes.states.add(batch.run)
 
-    def _found(self, found: JobNewsArrived, changes: Changes) -> None:
+    def _found(self, found: RunFound, changes: Changes) -> None:
         known = self._runs.models.get(found.run)
         if known is not None:
             known.copied = max(known.copied, found.size)
@@ -181,7 +181,7 @@ class Intake:
             model.status = said.get(run)
             model.never_arrived = here and model.status is None and run not in self.started and not model.elsewhere
             if model.status is not None and model.status.state not in TERMINAL:
-                self._jobs.alive(model)
+                self._jobs.on_alive(model)
             if before != (model.state, model.reason, model.queue):
                 changes.states.add(run)
 
@@ -195,7 +195,7 @@ class Intake:
         self.started.discard(model.id)
         changes.states.add(model.id)
         try:
-            self._runs.record.refuse(model.id, failed.problem.text, time.time())
+            self._runs.record.add(RunLine(run=model.id, refused=failed.problem.text))
         except OSError as error:
             changes.problems.append(Problem("session.disk", f"The refusal cannot be recorded: {error}."))
 
@@ -205,7 +205,7 @@ class Intake:
         else:
             self.link = status
             changes.link = True
-        for model in self._jobs.take_link(status):
+        for model in self._jobs.on_link(status):
             self._refresh_stale(model, status, changes)
 
     def _refresh_stale(self, model: RunModel, status: LinkStatus, changes: Changes) -> None:
@@ -216,11 +216,11 @@ class Intake:
 
     # --- Jobs ---------------------------------------------------------------------------------------------------------
 
-    def _news(self, news: JobNews, changes: Changes) -> None:
+    def _news(self, news: JobStatus, changes: Changes) -> None:
         job = self._jobs.models.get(news.job)
         was_over = job is not None and job.news.over
         changes.jobs.add(news.job)
-        for model in self._jobs.take_news(news):
+        for model in self._jobs.on_news(news):
             changes.states.add(model.id)
             self._refresh_stale(model, self._jobs.models[news.job].link, changes)
         unsent = job is not None and job.elsewhere and not news.id  # the program that sent it has reported that
@@ -238,7 +238,7 @@ class Intake:
 
     def _ended(self, end: Settled | Released | NodeKept, changes: Changes) -> None:
         if isinstance(end, NodeKept):
-            self._jobs.kept(end.link, end.text)
+            self._jobs.on_kept(end.link, end.text)
             changes.jobs.add(end.link)
             return
         model = self._runs.models.get(end.run)
@@ -246,9 +246,9 @@ class Intake:
             return
         try:
             if isinstance(end, Settled):
-                self._jobs.settled(model, end.link)
+                self._jobs.on_settled(model, end.link)
             else:
-                self._jobs.released(model)
+                self._jobs.on_released(model)
                 changes.points.add(end.run)
         except ProblemError as error:
             changes.problems += error.problems

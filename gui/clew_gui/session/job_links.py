@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, Place
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, Place
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.links.fetcher import Fetcher
@@ -35,7 +35,7 @@ class JobModel:
     clock) its node is kept although all of its runs have ended, 0 where it is not, and ``let_go_at`` the same by the
     monotonic clock; ``end_request``: what another program asked for."""
 
-    def __init__(self, number: int, order: JobOrder, title: str, news: JobNews) -> None:
+    def __init__(self, number: int, order: JobOrder, title: str, news: JobStatus) -> None:
         self.number = number
         self.order = order
         self.title = title
@@ -149,20 +149,16 @@ class JobLinks:
         self._know(order.job)
         return order.job
 
-    def follow(self, job: str, *handed: RunModel) -> None:
-        """Make the link of a job that was sent just now. Runs in ``handed`` come through another one so far."""
-        waiting = {model.id for model in handed}
-        self._handed |= dict.fromkeys(waiting, job)
-        link = self._open(job, without=waiting)
+    def follow(self, job: str, handed: Collection[RunModel] = ()) -> None:
+        """Make the link of a job that was sent just now. Runs in ``handed`` come through another one so far, and go on
+        in this job."""
+        self._handed |= dict.fromkeys((model.id for model in handed), job)
+        link = self._open(job)
         if self._started:
             link.start()
+        self._hand_over(handed)
 
-    def take_over(self, job: str, runs: Collection[RunModel]) -> None:
-        """Follow a job that was sent just now; ``runs`` were in jobs that are over, and go on in this one."""
-        self.follow(job, *runs)
-        self._hand_over(runs)
-
-    def give(self, job: str, spec: RunSpec) -> Link:
+    def give_run(self, job: str, spec: RunSpec) -> Link:
         """Gives another run to a job that holds a node; returns the link through which to start it. Raises
         ``ProblemError`` if that job is over."""
         manager, model, link = self.manager, self.models.get(job), self._links.get(job)
@@ -195,8 +191,7 @@ class JobLinks:
             asked = refit(asked, spec)
         place = Place(site=last.site, allocation=asked, data=last.data, exercises=last.exercises)
         job = self.submit(place, spec)
-        self.follow(job, model)
-        self._hand_over([model])
+        self.follow(job, [model])
         return job
 
     def end(self, job: str) -> None:
@@ -211,15 +206,15 @@ class JobLinks:
         else:
             manager.cancel(job)
 
-    def continued(self, model: RunModel) -> None:
+    def on_continue_asked(self, model: RunModel) -> None:
         """Notes that the run's agent was asked to continue it: if the job ends before that is done, the next job does
         it."""
         self._continued.add(model.id)
 
     # --- What became known --------------------------------------------------------------------------------------------
 
-    def take_news(self, news: JobNews) -> tuple[RunModel, ...]:
-        """The runs that it is about."""
+    def on_news(self, news: JobStatus) -> tuple[RunModel, ...]:
+        """Notes what is new of a job; returns its runs."""
         job = self.models.get(news.job)
         if job is None:
             return ()
@@ -236,14 +231,14 @@ class JobLinks:
             model.job = news
         return tuple(found)
 
-    def take_link(self, status: LinkStatus) -> tuple[RunModel, ...]:
-        """The runs that come through that link."""
+    def on_link(self, status: LinkStatus) -> tuple[RunModel, ...]:
+        """Notes how a link is; returns the runs that come through it."""
         job = self.models.get(status.link)
         if job is not None:
             job.link = status
         return tuple(model for model in self._runs.models.values() if model.link == status.link)
 
-    def settled(self, model: RunModel, job: str) -> None:
+    def on_settled(self, model: RunModel, job: str) -> None:
         """Notes that all that the job left of the run is here. Raises ``ProblemError`` if the next job cannot be
         sent."""
         if model.link == job:
@@ -253,7 +248,7 @@ class JobLinks:
             self._continued.discard(model.id)
             self.continue_in_next(model)
 
-    def released(self, model: RunModel) -> None:
+    def on_released(self, model: RunModel) -> None:
         """Lets the run come through the next job's link from now on, because its old link has released it."""
         job = self._handed.pop(model.id, "")
         link = self._links.get(job)
@@ -262,7 +257,7 @@ class JobLinks:
             model.link = job
             link.adopt(model.id)
 
-    def alive(self, model: RunModel) -> None:
+    def on_alive(self, model: RunModel) -> None:
         """An agent is running it."""
         self._continued.discard(model.id)
 
@@ -283,7 +278,7 @@ class JobLinks:
                 model.let_go_at = math.inf
                 link.ask(Shutdown(idle=True))
 
-    def kept(self, job: str, text: str) -> None:
+    def on_kept(self, job: str, text: str) -> None:
         """Notes that the job's agent is used by someone, or did not answer: it is asked again after a while."""
         self.models[job].kept, self.models[job].let_go_at = text, time.monotonic() + _AGAIN_S
 
@@ -310,9 +305,9 @@ class JobLinks:
         before = set(self._runs.models)
         for job in self.manager.book.jobs():
             if job not in self.models:
-                self._take_up(job)
+                self._follow_new_job(job)
                 changed.add(job)
-            elif self._take_more(job):
+            elif self._add_runs(job):
                 changed.add(job)
         return self._runs.models.keys() - before, changed
 
@@ -326,21 +321,22 @@ class JobLinks:
                 changed.add(job)
         return changed
 
-    def _take_up(self, job: str) -> None:
+    def _follow_new_job(self, job: str) -> None:
         """Follow a job that another program sent. Nobody is asked to log in for it."""
         self._know(job)
         self.models[job].elsewhere = True
         self.models[job].end_request = self.manager.book.end_request(job)
         moved = self._moved(job, self.models[job].runs)
-        if not self._is_done(job):
-            self.follow(job, *moved)
-            if self.models[job].news.over:
-                self._links[job].finish()
-            else:
-                self.manager.follow(job, asked=False)
-        self._hand_over(moved)
+        if self._is_done(job):
+            self._hand_over(moved)
+            return
+        self.follow(job, moved)
+        if self.models[job].news.over:
+            self._links[job].finish()
+        else:
+            self.manager.follow(job, asked=False)
 
-    def _take_more(self, job: str) -> bool:
+    def _add_runs(self, job: str) -> bool:
         """Take in what another program gave to a job or wants of it; whether there are further runs."""
         book, model, link = self.manager.book, self.models[job], self._links.get(job)
         if book.news(job) != model.news or book.end_request(job) is not model.end_request:
@@ -352,10 +348,7 @@ class JobLinks:
         moved = self._moved(job, new)
         if link is not None:
             self._handed |= dict.fromkeys((run.id for run in moved), job)
-            for run in self._runs_of(job):
-                if run in new and run not in self._handed:
-                    self._take_in(job, run)
-                    link.adopt(run)
+            self._adopt_runs(link, [run for run in self._runs_of(job) if run in new])
         self._hand_over(moved)
         return bool(new)
 
@@ -375,7 +368,7 @@ class JobLinks:
             if before is not None:
                 before.release(model.id)
             else:
-                self.released(model)  # the link that it came through has ended
+                self.on_released(model)  # the link that it came through has ended
 
     # --- Parts --------------------------------------------------------------------------------------------------------
 
@@ -401,17 +394,21 @@ class JobLinks:
         """Those of the runs that are known here."""
         return [self._runs.models[run] for run in self._runs_of(job) if run in self._runs.models]
 
-    def _open(self, job: str, without: Collection[str] = ()) -> Link:
+    def _open(self, job: str) -> Link:
         target = self.models[job].target = self.manager.target(job)
         link = Link(target, Fetcher(self._places.mirrors, self._inbox, job), self._inbox, job=job)
         self._links[job] = link
-        for run in self._runs_of(job):
-            if run not in without:
-                self._take_in(job, run)
-                link.adopt(run)
+        self._adopt_runs(link, self._runs_of(job))
         return link
 
-    def _take_in(self, job: str, run: str) -> None:
+    def _adopt_runs(self, link: Link, runs: Collection[str]) -> None:
+        """Has the link follow these runs, but for those that another link has to release first."""
+        for run in runs:
+            if run not in self._handed:
+                self._add_run(link.job, run)
+                link.adopt(run)
+
+    def _add_run(self, job: str, run: str) -> None:
         """See that there is a model of the run, and a copy of its spec."""
         mirror, model = self._runs.mirror(run), self._runs.models.get(run)
         asked = next((spec for spec in self.models[job].order.runs if spec.run == run), None)
@@ -428,8 +425,9 @@ class JobLinks:
     def _is_done(self, job: str) -> bool:
         """Whether it is over and nothing is left to fetch. To learn that of one that was never sent nobody logs in."""
         news, book = self.models[job].news, self.manager.book
+        settled = self._runs.record.settled
         return news.over and all(
-            self._runs.is_settled(run, job) or not (news.id or book.went_with(run)) for run in self._runs_of(job)
+            settled.get(run) == job or not (news.id or book.went_with(run)) for run in self._runs_of(job)
         )
 
     def _perhaps_leave(self, job: str) -> None:

@@ -64,7 +64,7 @@ class RunRecord:
             except msgspec.DecodeError:
                 continue
 
-    def number(self, run: str, time: float, lasting: bool = True) -> int:
+    def number(self, run: str, lasting: bool = True) -> int:
         """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses.
 
         Not ``lasting``: the disk is not waited for; ``settle`` does that later.
@@ -72,7 +72,7 @@ class RunRecord:
         if run not in self.numbers:
             self.refresh()
         if run not in self.numbers:
-            self._append(RunLine(run=run, number=self._next(), time=time), lasting)
+            self._append(RunLine(run=run, number=self._next(), time=time.time()), lasting)
         return self.numbers[run]
 
     def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
@@ -85,7 +85,7 @@ class RunRecord:
         before = len(self.numbers)
         for run in runs:
             try:
-                known = self.number(run, time.time(), lasting=False) if keep else self.numbers.get(run)
+                known = self.number(run, lasting=False) if keep else self.numbers.get(run)
             except OSError:
                 known, keep = None, False
                 spare = itertools.count(self._next())
@@ -95,25 +95,9 @@ class RunRecord:
                 self.settle()
         return found
 
-    def forget(self, run: str, time: float) -> None:
-        """Stops showing the run. Raises ``OSError`` if the disk refuses."""
-        self._append(RunLine(run=run, time=time, forgotten=True))
-
-    def refuse(self, run: str, reason: str, time: float) -> None:
-        """Notes that the agent did not take the run. Raises ``OSError`` if the disk refuses."""
-        self._append(RunLine(run=run, time=time, refused=reason))
-
-    def settle_run(self, run: str, job: str, time: float) -> None:
-        """Notes that all that ``job`` left of the run's journals is here. Raises ``OSError`` if the disk refuses."""
-        self._append(RunLine(run=run, time=time, job=job))
-
-    def came_from(self, run: str, where: str, time: float) -> None:
-        """Notes that the run was made on another machine, without a job of this computer. Raises ``OSError``."""
-        self._append(RunLine(run=run, time=time, where=where))
-
-    def annotate(self, run: str, note: RunNote, time: float) -> None:
-        """A person wrote this about the run. Raises ``OSError`` if the disk refuses."""
-        self._append(RunLine(run=run, time=time, note=note))
+    def add(self, line: RunLine) -> None:
+        """Notes something of a run, now. Raises ``OSError`` if the disk refuses."""
+        self._append(msgspec.structs.replace(line, time=time.time()))
 
     def _next(self) -> int:
         return max(self._taken, default=0) + 1

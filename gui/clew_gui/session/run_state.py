@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.schedulers.state import Phase
 from clew_shared.journal.history import JOB_ENDED
 from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
@@ -35,17 +35,17 @@ BEING_FETCHED = "The job is over; what it left is being fetched."
 _GONE = (RunState.LOST, "The job is gone, and it is not known how it ended.")
 
 
-def not_begun(news: JobNews) -> bool:
+def not_begun(news: JobStatus) -> bool:
     """Whether nothing can have run in the job yet."""
     return not news.over and news.stage is not JobStage.RUNNING
 
 
-def waiting_state(news: JobNews) -> RunState:
+def waiting_state(news: JobStatus) -> RunState:
     """The state of a run without journal whose job is not over."""
     return _WAITING.get(news.stage, RunState.STARTING)
 
 
-def state_with_job(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str] | None:
+def state_with_job(fold: RunFold, news: JobStatus, follows_on: bool, settled: bool) -> tuple[RunState, str] | None:
     """The state of a run that was given to the job of ``news``, and why, where no agent is heard; None: its journal,
     folded in ``fold``, says all.
 
@@ -60,7 +60,7 @@ def state_with_job(fold: RunFold, news: JobNews, follows_on: bool, settled: bool
     return None
 
 
-def ended_before(fold: RunFold, news: JobNews, follows_on: bool) -> bool:
+def ended_before(fold: RunFold, news: JobStatus, follows_on: bool) -> bool:
     """Whether the end in the journal is that of an earlier job. It may be this job's agent that writes it down."""
     if not follows_on:
         return False
@@ -69,13 +69,13 @@ def ended_before(fold: RunFold, news: JobNews, follows_on: bool) -> bool:
     return not_begun(news) or (news.starts is not None and fold.ended < news.starts)
 
 
-def reason_with_job(fold: RunFold, news: JobNews | None) -> str:
+def reason_with_job(fold: RunFold, news: JobStatus | None) -> str:
     """Returns why the run ended: this computer knows who cancelled its job, the node does not."""
     cancelled = news is not None and news.phase is Phase.CANCELLED and fold.job in ("", news.job)
     return news.text if news is not None and cancelled and fold.reason == JOB_ENDED and news.text else fold.reason
 
 
-def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tuple[RunState, str]:
+def _after(fold: RunFold, news: JobStatus, follows_on: bool, settled: bool) -> tuple[RunState, str]:
     """Returns state and reason if the job is over, and the journal as far as it is here has no end of this job's."""
     if not settled and (news.id or follows_on):  # one that was never sent has left nothing
         state = fold.state if fold.attempt and not fold.done else RunState.STARTING
@@ -84,7 +84,7 @@ def _after(fold: RunFold, news: JobNews, follows_on: bool, settled: bool) -> tup
     return (fold.state, why) if fold.done else (state, why)
 
 
-def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
+def verdict(news: JobStatus, began: bool) -> tuple[RunState, str]:
     """Returns state and reason of a run whose journal has no end, once its job is over. ``began``: it has a journal."""
     if news.stage is JobStage.LOST or news.phase is Phase.GONE:
         return RunState.LOST, news.text or _GONE[1]
@@ -97,7 +97,7 @@ def verdict(news: JobNews, began: bool) -> tuple[RunState, str]:
     return state, _why(news) or words
 
 
-def _why(news: JobNews) -> str:
+def _why(news: JobStatus) -> str:
     return news.problem.text if news.problem is not None else news.text
 
 
@@ -117,7 +117,7 @@ class Evidence(NamedTuple):
 
     fold: RunFold
     status: RunStatus | None = None
-    job: JobNews | None = None
+    job: JobStatus | None = None
     follows_on: bool = False
     settled: bool = False
     refused: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.session.links.mirror import Mirror
-from clew_gui.session.run_record import RunRecord
+from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
 from clew_gui.session.summaries import RunSummary
 from clew_shared.base.places import Places
@@ -59,7 +58,7 @@ class RunModel:
         self.elsewhere = False
         """Whether it is no run of this computer: the agent here does not know it, and need not."""
         self.site = ""
-        self.job: JobNews | None = None
+        self.job: JobStatus | None = None
         """The news of the latest job that it was given to; None for a run of this computer."""
         self.follows_on = False
         """An earlier job had it before this one: what its journal says may be that one's end."""
@@ -212,7 +211,7 @@ class RunTable:
 
     def add(self, spec: RunSpec, lasting: bool = True) -> RunModel:
         """The model of a run that is new here. Raises ``OSError`` if the disk refuses to keep its number."""
-        number = self.record.number(spec.run, time.time(), lasting)
+        number = self.record.number(spec.run, lasting)
         where = self.record.where.get(spec.run, "")
         model = RunModel(spec, number, self._places.mirrors / spec.run, where or self._here)
         model.elsewhere = bool(where)
@@ -247,11 +246,7 @@ class RunTable:
         if model.job is None or model.job.job == job:
             model.settled, model.status = True, None
         with suppress(OSError):
-            self.record.settle_run(model.id, job, time.time())
-
-    def is_settled(self, run: str, job: str) -> bool:
-        """Whether all that the job left of the run is here."""
-        return self.record.settled.get(run) == job
+            self.record.add(RunLine(run=model.id, job=job))
 
 
 # --- Recorded runs ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from clew_gui.session.links.conversation import Command
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
 from clew_gui.session.links.link import Link
-from clew_gui.session.run_record import run_record
+from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.session.summaries import Summaries
@@ -124,9 +124,9 @@ class Session:
         earlier program are not read before that."""
         self.local_link.prefer(exercises)
 
-    def call_on_news(self, bell: Callable[[], None]) -> None:
-        """Call ``bell``, from any thread, when there is something for ``tick`` again."""
-        self._inbox.bell = bell
+    def on_news(self, wake_up: Callable[[], None]) -> None:
+        """Call ``wake_up``, from any thread, when there is something for ``tick`` again."""
+        self._inbox.wake_up = wake_up
 
     def tick(self, budget: float = 0.008) -> Changes:
         """Take in what arrived, for about ``budget`` seconds; the rest waits for the next tick."""
@@ -150,23 +150,7 @@ class Session:
         Raises ``ProblemError`` with everything that can be seen to be wrong from here. What the agent or the site finds
         comes later as a problem, and the run is FAILED with that reason.
         """
-        self._check_live()
-        card = find_card(self._intake.catalogue.exercises, spec.exercise)
-        raise_all(check(card.params, spec.params)[1])
-        if not spec.run:
-            spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
-        spec = signed(self._places, spec)
-        try:
-            self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
-            if place is None or (place.site in ("", LOCAL) and not place.job):
-                self._start_here(spec)
-            else:
-                self._start_there((spec,), place)
-        except OSError as error:
-            raise self._unrecorded(error) from None
-        with suppress(OSError):  # a disk is waited for when the agent is running already
-            self._record.settle()
-        return spec.run
+        return self.start_runs((spec,), place)[0]
 
     def _start_here(self, spec: RunSpec) -> None:
         self._runs.add(spec, lasting=False)
@@ -176,8 +160,8 @@ class Session:
             self.local_link.start()
         self.local_link.ask(StartRun(spec=spec))
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place) -> tuple[str, ...]:
-        """Ask for several runs at a place on a site and return their ids: one job begins them in this order, each as
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
+        """Ask for several runs and return their ids. At a place on a site one job begins them in this order, each as
         soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``.
 
         A spec with the id of a run whose job is over continues that run in the new job."""
@@ -187,13 +171,16 @@ class Session:
             raise_all(check(card.params, spec.params)[1])
         names = iter(sorted(str(uuid.uuid4()) for _ in specs))  # the job's agent begins runs in the order of their ids
         mine = [signed(self._places, spec) for spec in specs]
-        named = [spec if spec.run in self.runs else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
+        named = [spec if spec.run else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
         try:
             for spec in named:
-                if spec.run in self.runs:
-                    continue
-                self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
-            self._start_there(named, place)
+                if spec.run not in self.runs:
+                    self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
+            if place is None or (place.site in ("", LOCAL) and not place.job):
+                for spec in named:
+                    self._start_here(spec)
+            else:
+                self._start_there(named, place)
         except OSError as error:
             raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
@@ -214,8 +201,6 @@ class Session:
         if over and over[-1].job is not None:
             last = self.jobs[over[-1].job.job].order
             place = Place(site=last.site, allocation=last.allocation, data=last.data, exercises=last.exercises)
-        if place is None:
-            return (*runs, *(self.start_run(spec) for spec in missing))
         specs = [*(model.spec for model in over), *missing]
         started = self.start_runs(specs, place) if specs else ()
         return (*(model.id for model in models if model not in over), *started)
@@ -230,13 +215,12 @@ class Session:
                 text = "A file of this computer can go only with the run's own job, not to a held node."
                 raise problem("job.data", text, "Run it on the site itself, or name data that are there.", "data")
             for spec in specs if place.job else ():
-                held = self.job_links.give(place.job, spec)
+                held = self.job_links.give_run(place.job, spec)
             job = place.job or self.job_links.submit(place, *specs)
         except BaseException:
             for spec in specs:
-                if spec.run in self.runs:
-                    continue
-                shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
+                if spec.run not in self.runs:
+                    shutil.rmtree(self._places.mirrors / spec.run, ignore_errors=True)
             raise
         models, again = [], [self.runs[spec.run] for spec in specs if spec.run in self.runs]
         for spec in specs:
@@ -244,7 +228,7 @@ class Session:
                 self.local_link.release(spec.run)
                 models.append(self._runs.add(spec, lasting=False))
         if held is None:
-            self.job_links.take_over(job, again)
+            self.job_links.follow(job, again)
             return
         for model in models:
             model.link = job
@@ -340,7 +324,7 @@ class Session:
         strategy, devices, nodes = str(given.get("strategy", "")), given.get("devices", 0), given.get("nodes", 0)
         self._ask(run, ContinueRun(run=run, strategy=strategy, devices=int(devices), nodes=int(nodes)))
         if model.job is not None:
-            self.job_links.continued(model)
+            self.job_links.on_continue_asked(model)
 
     def _spread_again(self, spec: RunSpec, changes: Mapping[str, str | int]) -> RunSpec:
         card = find_card(self._intake.catalogue.exercises, spec.exercise)
@@ -358,7 +342,7 @@ class Session:
         model = self.runs[self._known(run)]
         raise_all(note_problems(note, MAX_NAME))
         try:
-            self._record.annotate(run, note, time.time())
+            self._record.add(RunLine(run=run, note=note))
         except OSError as error:
             raise problem("session.disk", f"The note cannot be kept: {error}.") from None
         model.note = note
@@ -372,7 +356,7 @@ class Session:
         self._known(run)
         link = self.job_links.link(self.runs[run].link) or self.local_link
         try:
-            self._record.forget(run, time.time())
+            self._record.add(RunLine(run=run, forgotten=True))
         except OSError as error:
             raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
         self._runs.drop(run)

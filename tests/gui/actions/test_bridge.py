@@ -19,7 +19,7 @@ NEVER_MS = 3_600_000
 
 @pytest.fixture
 def session() -> fakes.FakeSession:
-    """Its bell is what a test rings."""
+    """A test calls its ``wake_up``."""
     return fakes.FakeSession()
 
 
@@ -38,7 +38,7 @@ def bridge(qtbot: QtBot, session: fakes.FakeSession) -> Iterator[Bridge]:
 def ring(session: fakes.FakeSession, **news: object) -> None:
     """As the link's thread does."""
     session.tell(**news)
-    thread = threading.Thread(target=session.bell)
+    thread = threading.Thread(target=session.wake_up)
     thread.start()
     thread.join()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.state_words import STATE_WORDS
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.schedulers.state import JobUse
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
@@ -284,7 +284,7 @@ def test_details_have_what_was_sampled_beside_what_the_scheduler_counted() -> No
     run.begin(500)
     run.feed(pulse(10.0, memory=[1.2e9], memory_limit=[16e9]))
     assert "Scheduler's accounts" not in {line.label for line in details(run, fakes.card(), None)}
-    run.job = JobNews(job="j", stage=JobStage.ENDED, use=JobUse(waited=754.0, memory=3.1e9))
+    run.job = JobStatus(job="j", stage=JobStage.ENDED, use=JobUse(waited=754.0, memory=3.1e9))
     found = {line.label: line.text for line in details(run, fakes.card(), None)}
     assert found["Machine"] == "memory 1.2 of 16 GB at most"
     assert found["Scheduler's accounts"] == "waited 12 minutes, 3.1 GB of memory at most"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.nodes.routes import RouteKind
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
 from clew_gui.schedulers.state import Phase
@@ -143,11 +143,11 @@ def test_the_whole_of_a_reassuring_sentence_is_seen_beside_its_buttons(open_wind
 
 @pytest.mark.parametrize("state", [LinkState.CONNECTING, LinkState.OFFLINE, LinkState.REFUSED])
 def test_a_link_that_never_was_is_not_lost(state: LinkState) -> None:
-    job = JobNews(job="j", stage=JobStage.RUNNING)
+    job = JobStatus(job="j", stage=JobStage.RUNNING)
     assert not is_stale(state, job, began=False)
     assert is_stale(state, job, began=True)
     assert is_stale(LinkState.STALE, job, began=False)
-    assert not is_stale(state, JobNews(job="j", stage=JobStage.QUEUED), began=True)
+    assert not is_stale(state, JobStatus(job="j", stage=JobStage.QUEUED), began=True)
     assert is_stale(state, None, began=False), "this computer's agent"
 
 

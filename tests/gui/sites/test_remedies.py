@@ -64,7 +64,7 @@ def test_too_much_time_marks_its_field_and_offers_less_time_or_a_partition(
     found = time_problem(PARTITIONS, SHORT)
     assert found is not None
     session.tell(problems=(found,))
-    session.bell()
+    session.wake_up()
     where = program.window.next_run.where
     assert where.form is not None
     time = where.form.form.row("time")

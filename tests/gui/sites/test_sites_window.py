@@ -20,7 +20,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
 from clew_gui.base.settings import LocalSettings, local_settings
-from clew_gui.jobs.job import JobNews, JobStage, Place
+from clew_gui.jobs.job import JobStage, JobStatus, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.schedulers.allocation import FIELDS, AllocationRequest
@@ -77,7 +77,7 @@ class Student:
         with qtbot.waitExposed(self.window):
             self.window.show()
 
-    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobStatus], None]) -> FakeSite:
         self.sites.append(FakeSite(self._places.home / name, book, tell))
         return self.sites[-1]
 
@@ -457,7 +457,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     sites = student.program.sites
     student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
     book.refresh()
-    book.note_news(JobNews(job=hold.job, stage=JobStage.ENDED, id="8", text="You gave the allocation back."))
+    book.note_news(JobStatus(job=hold.job, stage=JobStage.ENDED, id="8", text="You gave the allocation back."))
     student.until(lambda: not sites.bar.isVisible(), "its end")
 
 

@@ -25,7 +25,7 @@ from clew_gui.commands.run.run import resume
 from clew_gui.commands.run.session_run import SiteTerminal, TerminalLock
 from clew_gui.commands.run.site_run import open_session, run_there
 from clew_gui.commands.verify_export import verify
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.job_files import SCRIPT
 from clew_gui.schedulers.state import Phase
@@ -72,7 +72,7 @@ class Laptop:
         """An allocation that is held and was running when it was last heard of; its job."""
         order = JobOrder(job=str(uuid.uuid4()), site="test", hold=True)
         self.book.note_order(order, "Test site")
-        news = JobNews(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=until, starts=1_000.0)
+        news = JobStatus(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=until, starts=1_000.0)
         self.book.note_news(news)
         return order.job
 
@@ -81,7 +81,7 @@ class Laptop:
             self.context, FakeManager(job_book(self.places), self._make, lambda _name: "Test site"), LOCK
         )
 
-    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> BusySite:
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobStatus], None]) -> BusySite:
         self.sites.append(BusySite(self.places.home / name, book, tell))
         if len(self.sites) > 1:
             self.sites[-1]._agents = self.sites[-2]._agents

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.schedulers.state import Phase
 from clew_gui.session.links.inbox import LinkState
@@ -43,7 +43,7 @@ class Window:
         self.problems: list[Problem] = []
         self.session.start()
 
-    def _make(self, name: str, book: JobBook, tell: Callable[[JobNews], None]) -> FakeSite:
+    def _make(self, name: str, book: JobBook, tell: Callable[[JobStatus], None]) -> FakeSite:
         self.sites.append(FakeSite(self.places.home / name, book, tell))
         return self.sites[-1]
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from clew_gui.deploy.install import Installed
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.state import Phase
@@ -42,7 +42,7 @@ class Plain:
     def __init__(self, folder: Path) -> None:
         line, _ = local_line(folder / "host", Site(host="here", title="Plain"), **{TOKEN: os.environ[TOKEN]})
         self._home = Path(line.layout().home)
-        self.told: list[JobNews] = []
+        self.told: list[JobStatus] = []
         deployer = a_deployer(ensure_agent=lambda _line, _say: agent())
         access = an_access(lambda: line, deployer, "plain")
         self.manager = JobManager(JobBook(folder / "jobs.jsonl"), lambda _name: access, lambda _name: "Plain", sure=0.2)
@@ -55,7 +55,7 @@ class Plain:
         assert not self.news.over, self.news
 
     @property
-    def news(self) -> JobNews:
+    def news(self) -> JobStatus:
         return self.manager.news(self.job)
 
     @property

@@ -22,11 +22,11 @@ from clew_gui.commands import start
 from clew_gui.commands.find import KeptJobs, find_run, kept_runs
 from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage, status_at_end
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, status_at_end
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.answers import answers_path
 from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
-from clew_gui.session.run_record import run_record
+from clew_gui.session.run_record import RunLine, run_record
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
@@ -298,12 +298,12 @@ def test_a_run_is_found_by_number_id_beginning_or_last(word: str, index: int, ke
 
 def test_a_run_has_the_number_that_the_window_gave_it(kept: list[Path]) -> None:
     record = run_record(find_places())
-    record.number("gone-since", time=1.0)
-    record.number(IDS[2], time=2.0)
+    record.number("gone-since")
+    record.number(IDS[2])
     assert [(run.number, run.folder) for run in kept_runs(find_places())] == [(2, kept[2]), (3, kept[0]), (4, kept[1])]
     assert find_run(find_places(), "2") == find_run(find_places(), "last") == kept[2]
-    assert record.number(IDS[0], time=3.0) == 3, "a window that is open keeps the number that a command has shown"
-    assert record.number("new", time=4.0) == 5
+    assert record.number(IDS[0]) == 3, "a window that is open keeps the number that a command has shown"
+    assert record.number("new") == 5
 
 
 def test_numbers_that_cannot_be_kept_are_shown_all_the_same(kept: list[Path], home: Path) -> None:
@@ -345,12 +345,12 @@ def test_the_last_run_is_not_an_earlier_one_while_it_waits_on_a_site(kept: list[
     places = find_places()
     kept_runs(places)
     job_book(places).note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
-    run_record(places).number(RUN, time=1.0)
+    run_record(places).number(RUN)
     with pytest.raises(ProblemError) as caught:
         find_run(places, "last")
     text = "Nothing of the last run, run 4, is here yet: it is on The lab. Follow it with: clew attach 4"
     assert str(caught.value) == text
-    job_book(places).note_news(JobNews(job=JOB, stage=JobStage.ENDED))
+    job_book(places).note_news(JobStatus(job=JOB, stage=JobStage.ENDED))
     assert find_run(places, "last") == kept[2], "nothing will ever come of the one that was cancelled"
 
 
@@ -461,15 +461,15 @@ class Copy:
                 writer.append(event)
         self.book, self._record = job_book(places), run_record(places)
         self.book.note_order(JobOrder(job=JOB, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)), "The lab")
-        self._record.number(RUN, time=1.0)
+        self._record.number(RUN)
 
     def job(self, stage: JobStage, settled: bool = True, request: EndRequest | None = None, **news: object) -> None:
         """What became known of its job; ``settled``: all that it left is here."""
         if request is not None:
             self.book.note_end_request(JOB, request)
-        self.book.note_news(JobNews(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
+        self.book.note_news(JobStatus(job=JOB, stage=stage, id="7", **news))  # type: ignore[arg-type]
         if settled:
-            self._record.settle_run(RUN, JOB, time=2.0)
+            self._record.add(RunLine(run=RUN, job=JOB))
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
@@ -528,7 +528,7 @@ def test_a_run_that_waits_for_its_next_job_is_queued(capsys: pytest.CaptureFixtu
     assert shown(capsys) == ("TIMED_OUT", "Its time was up.")
     following = JobOrder(job=JOB.replace("9c", "8d"), site="lab", runs=(RunSpec(exercise="softmax", run=RUN),))
     copy.book.note_order(following)
-    copy.book.note_news(JobNews(job=following.job, stage=JobStage.QUEUED, id="8", text="Other jobs come first."))
+    copy.book.note_news(JobStatus(job=following.job, stage=JobStage.QUEUED, id="8", text="Other jobs come first."))
     assert shown(capsys) == ("QUEUED", "Other jobs come first.")
 
 

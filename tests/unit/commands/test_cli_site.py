@@ -18,7 +18,7 @@ from clew_gui.commands.jobs.jobs import list_jobs
 from clew_gui.commands.run.arguments import parse_run
 from clew_gui.commands.run.fetch import find_folders, runs_of_job
 from clew_gui.commands.sites.flags import add_allocation_flags, read_place
-from clew_gui.jobs.job import JobNews, JobOrder, JobStage, Place, job_word
+from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place, job_word
 from clew_gui.jobs.job_book import job_book
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import Output, Phase
@@ -120,8 +120,8 @@ def test_a_job_is_named_in_many_ways(places: Places) -> None:
     book = job_book(places)
     for job in JOBS:
         book.note_order(JobOrder(job=job, site="lab", runs=(RunSpec(exercise="softmax", run=RUN),)))
-    run_record(places).number(RUN, 0.0)
-    run_record(places).number("other", 0.0)
+    run_record(places).number(RUN)
+    run_record(places).number("other")
     words = {"j1": JOBS[0], "J2": JOBS[1], "11111111": JOBS[0], "1": JOBS[1], "5f2b": JOBS[1], "last": JOBS[1]}
     assert {word: find_job(places, book, word) for word in words} == words
     for word, text in (("1111", "2 jobs"), ("j3", "no job"), ("", "no job"), ("2", "one of this computer's")):
@@ -135,7 +135,7 @@ def test_the_last_run_of_a_site_is_not_another_sites(places: Places) -> None:
         find_job(places, book, "last")
     for job, site, run in ((JOBS[0], "lab", RUN), (JOBS[1], "other", "later")):
         book.note_order(JobOrder(job=job, site=site, runs=(RunSpec(exercise="softmax", run=run),)))
-        record.number(run, 0.0)
+        record.number(run)
     assert [find_job(places, book, "last", site) for site in ("", "lab", "other")] == [JOBS[1], JOBS[0], JOBS[1]]
     with pytest.raises(ProblemError, match="No run was sent to third yet"):
         find_job(places, book, "last", "third")
@@ -152,9 +152,9 @@ def sent_jobs(places: Places) -> list[str]:
         runs = (RunSpec(exercise="softmax", run=RUN),) if not number else ()
         jobs.append(f"2222{number}111-0000-4000-8000-00000000000{number}")
         book.note_order(JobOrder(job=jobs[-1], site=site, runs=runs), title=site.title())
-        book.note_news(JobNews(job=jobs[-1], stage=JobStage.QUEUED, id=there))
-    run_record(places).number(RUN, 0.0)
-    run_record(places).number("other", 0.0)
+        book.note_news(JobStatus(job=jobs[-1], stage=JobStage.QUEUED, id=there))
+    run_record(places).number(RUN)
+    run_record(places).number("other")
     return jobs
 
 
@@ -191,7 +191,7 @@ def test_our_numbers_go_before_a_schedulers_and_the_other_one_is_told(places: Pl
         find_job(places, book, "2")  # the run that has this number is no job's
     assert caught.value.problems[0].hint.endswith("The scheduler's 2 is j4 (2 on Lab).")
     context = CommandContext(places, io.StringIO(), io.StringIO())
-    book.note_news(JobNews(job=jobs[1], stage=JobStage.RUNNING, id="1"))
+    book.note_news(JobStatus(job=jobs[1], stage=JobStage.RUNNING, id="1"))
     assert named_job(context, book, "1") == jobs[0]
     assert isinstance(context.err, io.StringIO)
     assert context.err.getvalue() == ("1 is read as job j1, by Clew's own numbers; there is also j2 (1 on Lab).\n")
@@ -239,13 +239,13 @@ def test_jobs_of_many_runs_keep_their_columns_and_name_runs_as_ranges(places: Pl
     book, record = job_book(places), run_record(places)
     runs = tuple(RunSpec(exercise="softmax", run=f"run-{number}") for number in range(200))
     for run in runs:
-        record.number(run.run, 0.0, lasting=False)
-    record.number("lone", 0.0)
+        record.number(run.run, lasting=False)
+    record.number("lone")
     order = JobOrder(job="4711aaaa-0000-4000-8000-000000000009", site="lab", runs=runs[13:])
     book.note_order(order, "The Lab of the University")
     book.note_runs(order.job, "lone", "run-3")
     text = "The job runs on a node with a long name, and says much. " * 3
-    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="48151623", text=text))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.RUNNING, id="48151623", text=text))
     out = io.StringIO()
     assert list_jobs(CommandContext(places, out, io.StringIO()), book, everything=True, as_json=False) == 0
     shown = out.getvalue()
@@ -282,7 +282,7 @@ def test_each_job_is_shown_as_soon_as_there_is_word_of_it_and_a_wait_is_said(
         monkeypatch.setattr(f"clew_gui.commands.jobs.jobs.{name}", seconds)
     jobs = [f"471{number}aaaa-0000-4000-8000-000000000009" for number in range(4)]
     lab: Any = Lab(places, *jobs)
-    lab.book.note_news(JobNews(job=jobs[3], stage=JobStage.ENDED, phase=Phase.OUT_OF_MEMORY))
+    lab.book.note_news(JobStatus(job=jobs[3], stage=JobStage.ENDED, phase=Phase.OUT_OF_MEMORY))
 
     class Lines(io.StringIO):
         def write(self, text: str) -> int:
@@ -308,8 +308,8 @@ def test_each_job_is_shown_as_soon_as_there_is_word_of_it_and_a_wait_is_said(
 # --- What a job says of its runs --------------------------------------------------------------------------------------
 
 
-def news(stage: JobStage, phase: Phase | None = None, text: str = "", problem: Problem | None = None) -> JobNews:
-    return JobNews(job=JOBS[0], stage=stage, phase=phase, text=text, problem=problem)
+def news(stage: JobStage, phase: Phase | None = None, text: str = "", problem: Problem | None = None) -> JobStatus:
+    return JobStatus(job=JOBS[0], stage=stage, phase=phase, text=text, problem=problem)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from clew_gui.commands.output.progress import PlainDisplay, picture
 from clew_gui.commands.output.standstill import QUIET_S, Standstill, Watched, clock, no_agent
-from clew_gui.jobs.job import JobNews, JobStage
+from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.session.links.inbox import AGENT_ENDED, LinkState, LinkStatus
 from clew_gui.session.links.link import STALE_AFTER_S
 from clew_shared.base.problem import Problem
@@ -24,7 +24,7 @@ from clew_shared.wire.messages import RunStatus
 from tests.unit.runs import METRICS, points
 
 NOW = 1_800_000_000.0
-RUNNING = JobNews(job="j", stage=JobStage.RUNNING, text="The job runs.", id="7", nodes="node1")
+RUNNING = JobStatus(job="j", stage=JobStage.RUNNING, text="The job runs.", id="7", nodes="node1")
 
 
 def history(*more: State | Points) -> History:
@@ -68,7 +68,7 @@ def test_a_cut_is_said_with_the_time_of_the_last_word_until_it_is_over() -> None
     assert scene.why(18.0) == said
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 40, "connecting")
     assert scene.why(41.0) == said, "the same silence"
-    scene.job.news = JobNews(
+    scene.job.news = JobStatus(
         job="j", stage=JobStage.RUNNING, id="7", nodes="node1", problem=Problem("ssh.reach", "login cannot be reached.")
     )
     assert scene.why(42.0) == f"{said} login cannot be reached."
@@ -93,7 +93,7 @@ def test_nothing_is_said_to_train_on_where_the_agent_has_ended() -> None:
     assert scene.why(4.0) == said
     scene.job.link = LinkStatus(LinkState.CONNECTING, NOW + 4, "connecting")
     assert scene.why(5.0) == said, "nothing else is known"
-    scene.job.news = JobNews(job="j", stage=JobStage.QUEUED, text="The job was put back into the queue.", id="7")
+    scene.job.news = JobStatus(job="j", stage=JobStage.QUEUED, text="The job was put back into the queue.", id="7")
     assert scene.why(6.0) == "The job is back in the queue. The job was put back into the queue."
     scene.job.news = RUNNING
     assert scene.why(6.5) == "The job runs; its agent is starting.", "nothing trains there yet"
@@ -128,10 +128,10 @@ def test_why_an_agent_is_not_heard_is_a_sentence(state: LinkState, words: str, s
     ("change", "said"),
     [
         (
-            {"news": JobNews(job="j", stage=JobStage.QUEUED, text="Begins again.", id="7")},
+            {"news": JobStatus(job="j", stage=JobStage.QUEUED, text="Begins again.", id="7")},
             "The job is back in the queue",
         ),
-        ({"news": JobNews(job="j", stage=JobStage.ENDED, id="7")}, "The job is over; what it left is being fetched."),
+        ({"news": JobStatus(job="j", stage=JobStage.ENDED, id="7")}, "The job is over; what it left is being fetched."),
     ],
 )
 def test_a_job_that_waits_again_or_is_over_is_said(change: dict[str, object], said: str) -> None:

@@ -281,10 +281,6 @@ class Kept:
         self.now += pause
         return 0.0 if searches else pause
 
-    @property
-    def is_woken(self) -> bool:
-        return self.way._woken.is_set()
-
 
 def drain(stream: Stream) -> None:
     while stream.recv(64):
@@ -305,7 +301,7 @@ def kept(scene: Scene) -> Iterator[Kept]:
 
 def test_a_way_that_held_is_looked_for_again_at_once(kept: Kept) -> None:
     assert kept.break_after(60.0) == 0
-    assert kept.is_woken
+    assert kept.way._woken.is_set()
 
 
 def test_ways_that_break_soon_are_looked_for_ever_more_seldom_until_one_holds(kept: Kept) -> None:
@@ -330,7 +326,6 @@ def test_news_of_a_node_that_is_gone_do_not_undo_the_pauses(kept: Kept) -> None:
 def test_without_any_way_it_waits_as_well_but_not_for_another_agent(kept: Kept) -> None:
     kept.greeting = b""
     assert kept.turn() == (1, 1.0)
-    assert kept.way.files(over=False) is not None
     kept.greeting = SPEAKS
     assert kept.turn() == (0, 1.0)
     kept.serve(generation=2)
@@ -341,7 +336,7 @@ def test_a_stranger_on_whom_the_agent_hangs_up_costs_nobody_the_way(kept: Kept) 
     kept.turn()
     viewer, stranger = kept.open(), kept.open()
     drain(stranger)
-    assert kept.is_woken  # whether it is still the same agent is worth a look
+    assert kept.way._woken.is_set()  # whether it is still the same agent is worth a look
     assert kept.turn() == STEADY
     drain(viewer)
     assert kept.turn() == (0, 1.0)
@@ -350,7 +345,7 @@ def test_a_stranger_on_whom_the_agent_hangs_up_costs_nobody_the_way(kept: Kept) 
 def test_what_this_end_wanted_is_no_break(kept: Kept) -> None:
     kept.turn()
     kept.open().close()
-    assert not kept.is_woken
+    assert not kept.way._woken.is_set()
     assert kept.turn() == STEADY
 
 

@@ -26,7 +26,7 @@ from clew_gui.commands.jobs.local_terminal import join
 from clew_gui.commands.jobs.node_shell import chosen_job, first_node, shell, split_words
 from clew_gui.commands.jobs.open import open as open_command
 from clew_gui.jobs.held import held_jobs, held_line, job_for, live_job, seconds_held
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.manager import JobManager
 from clew_gui.nodes.services import ServiceNews, show_in_browser
@@ -63,7 +63,7 @@ def book(places: Places) -> JobBook:
 def sent(book: JobBook, number: int, stage: JobStage, hold: bool, **changes: object) -> str:
     order = JobOrder(job=JOBS[number], site="lab", hold=hold, **changes)  # type: ignore[arg-type]
     book.note_order(order)
-    book.note_news(JobNews(job=order.job, stage=stage, id=str(number)))
+    book.note_news(JobStatus(job=order.job, stage=stage, id=str(number)))
     return order.job
 
 
@@ -73,7 +73,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         sent(book, 1, JobStage.RUNNING, True),
         sent(book, 2, JobStage.ENDED, True),
     )
-    run_record(places).number(RUN, 0.0)
+    run_record(places).number(RUN)
     here = CommandContext(places, io.StringIO(), io.StringIO())
     assert chosen_job(here, book, "lab", "") == second
     words = (first, "j1", "1", RUN, "0")  # Slurm calls it 0
@@ -82,7 +82,7 @@ def test_a_shell_opens_beside_the_job_that_is_named(places: Places, book: JobBoo
         with pytest.raises(ProblemError, match=f"No job {word} is running on {site}"):
             chosen_job(here, book, site, word)
     book.note_order(JobOrder(job="an-other", site="other"))
-    book.note_news(JobNews(job="an-other", stage=JobStage.RUNNING, id="0"))
+    book.note_news(JobStatus(job="an-other", stage=JobStage.RUNNING, id="0"))
     assert chosen_job(here, book, "lab", "0") == first
     with pytest.raises(ProblemError, match="no job or run 'nothing'"):
         chosen_job(here, book, "lab", "nothing")
@@ -147,7 +147,7 @@ def test_a_run_goes_to_a_held_allocation_that_has_what_it_asks_for(
     usual = AllocationRequest(nodes=2, gpus=2, time="60", partition="gpu")
     order = JobOrder(job=JOBS[0], site="lab", hold=True, allocation=usual)
     book.note_order(order)
-    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7", until=4_600.0))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.RUNNING, id="7", until=4_600.0))
     sent(book, 1, JobStage.RUNNING, hold=False, allocation=AllocationRequest(nodes=9, gpus=9, cpus=9))
     said = f"The allocation held as j1 is not used: {why_not}." if why_not else ""
     assert job_for(book, "lab", asked, 4_000.0) == ("" if why_not else order.job, said)
@@ -155,8 +155,8 @@ def test_a_run_goes_to_a_held_allocation_that_has_what_it_asks_for(
 
 
 def test_the_cost_is_nodes_times_hours() -> None:
-    waiting = JobNews(job=JOBS[0], stage=JobStage.QUEUED, starts=100.0)
-    running = JobNews(job=JOBS[0], stage=JobStage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
+    waiting = JobStatus(job=JOBS[0], stage=JobStage.QUEUED, starts=100.0)
+    running = JobStatus(job=JOBS[0], stage=JobStage.RUNNING, starts=100.0, until=7300.0, nodes="node[1-2]")
     assert seconds_held(waiting, 3700.0) == 0.0
     assert seconds_held(running, 1900.0) == 1800.0
     line = held_line(running, 2, 1900.0)
@@ -171,7 +171,7 @@ def test_what_has_passed_by_the_clock_is_nobodys_to_use(book: JobBook) -> None:
     """The book may be old: nobody has watched the job since."""
     order = JobOrder(job=JOBS[0], site="lab", hold=True)
     book.note_order(order)
-    book.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7", until=5_000.0))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.RUNNING, id="7", until=5_000.0))
     for now, job in ((4_000.0, order.job), (5_030.0, order.job), (5_070.0, "")):  # clocks differ a little
         assert (job_for(book, "lab", AllocationRequest(), now)[0], live_job(book, "lab", now)) == (job, job)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import BookLine, JobBook
 from clew_gui.schedulers.state import Phase
 from clew_shared.base.problem import ProblemError
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_was_noted_is_there_after_a_restart(path: Path) -> None:
     book, order = JobBook(path), an_order("run-1")
     book.note_order(order, "The lab")
-    news = JobNews(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=1e9, text="The job runs.")
+    news = JobStatus(job=order.job, stage=JobStage.RUNNING, id="7", nodes="node1", until=1e9, text="The job runs.")
     book.note_news(news)
     book.note_runs(order.job, "run-2")
     book.note_end_request(order.job, EndRequest.LET_GO)
@@ -118,9 +118,9 @@ def test_a_job_that_another_program_forgot_is_answered_for_and_one_that_never_wa
 def test_sentences_alone_are_not_written(path: Path) -> None:
     book, order = JobBook(path), an_order()
     book.note_order(order)
-    book.note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7", text="Other jobs come first."))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="7", text="Other jobs come first."))
     size = path.stat().st_size
-    book.note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7", text="It is next.", starts=1e9))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="7", text="It is next.", starts=1e9))
     assert path.stat().st_size == size
     assert book.news(order.job).text == "It is next."
 
@@ -129,7 +129,7 @@ def test_jobs_that_are_over_or_forgotten_are_not_open(path: Path) -> None:
     book, ended, forgotten = JobBook(path), an_order(), an_order()
     for order in (ended, forgotten):
         book.note_order(order)
-    book.note_news(JobNews(job=ended.job, stage=JobStage.ENDED, phase=Phase.COMPLETED))
+    book.note_news(JobStatus(job=ended.job, stage=JobStage.ENDED, phase=Phase.COMPLETED))
     book.forget(forgotten.job)
     again = JobBook(path)
     assert again.open_jobs() == ()
@@ -150,11 +150,11 @@ def test_who_knew_less_takes_nothing_back(path: Path) -> None:
     book, late, order = JobBook(path), JobBook(path), an_order()
     book.note_order(order)
     late.refresh()
-    book.note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7"))
-    late.note_news(JobNews(job=order.job, stage=JobStage.PREPARING))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="7"))
+    late.note_news(JobStatus(job=order.job, stage=JobStage.PREPARING))
     assert JobBook(path).news(order.job).id == "7"
-    book.note_news(JobNews(job=order.job, stage=JobStage.ENDED, id="7"))
-    late.note_news(JobNews(job=order.job, stage=JobStage.RUNNING, id="7"))
+    book.note_news(JobStatus(job=order.job, stage=JobStage.ENDED, id="7"))
+    late.note_news(JobStatus(job=order.job, stage=JobStage.RUNNING, id="7"))
     assert JobBook(path).news(order.job).over
 
 

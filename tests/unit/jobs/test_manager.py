@@ -15,7 +15,7 @@ import pytest
 from clew_agent.supervisor.refused_run import write_refused
 from clew_gui.jobs import procedure
 from clew_gui.jobs.access import Deployer, SiteAccess
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import BookLine, JobBook
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
@@ -39,7 +39,7 @@ class Office:
         self.path = folder / "jobs.jsonl"
         self.login = Login()
         self.book = JobBook(self.path)
-        self.told: list[JobNews] = []
+        self.told: list[JobStatus] = []
 
     def manager(
         self,
@@ -86,7 +86,7 @@ def until(manager: JobManager, true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def reach(manager: JobManager, job: str, stage: JobStage) -> JobNews:
+def reach(manager: JobManager, job: str, stage: JobStage) -> JobStatus:
     until(manager, lambda: manager.news(job).stage is stage)
     return manager.news(job)
 
@@ -710,7 +710,7 @@ def noted(office: Office, stage: JobStage, **news: object) -> JobOrder:
     order = an_order()
     lines = [
         BookLine(job=order.job, order=order, title="Lab"),
-        BookLine(job=order.job, news=JobNews(job=order.job, stage=stage, **news)),  # type: ignore[arg-type]
+        BookLine(job=order.job, news=JobStatus(job=order.job, stage=stage, **news)),  # type: ignore[arg-type]
     ]
     with office.path.open("ab") as file:
         file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
@@ -769,7 +769,7 @@ def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
         until(manager, lambda: bool(office.told))
         assert manager.news(order.job).stage is JobStage.PREPARING
         office.login.jobs["3"] = _job(order)
-        JobBook(office.path).note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="3"))
+        JobBook(office.path).note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="3"))
         assert reach(manager, order.job, JobStage.QUEUED).id == "3"
         office.login.jobs["3"].state = "RUNNING"
         reach(manager, order.job, JobStage.RUNNING)
@@ -824,7 +824,7 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
     order, login = an_order(), Asking()
     login.away = AWAY  # not connected yet
     JobBook(office.path).note_order(order)
-    JobBook(office.path).note_news(JobNews(job=order.job, stage=JobStage.QUEUED, id="7"))
+    JobBook(office.path).note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="7"))
     with closing(JobManager(JobBook(office.path), lambda _name: access, str, sure=0.2)) as manager:
         manager.follow(order.job, asked=False)
         until(manager, lambda: bool(manager.refusals()))

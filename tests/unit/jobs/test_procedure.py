@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from clew_gui.jobs import procedure
-from clew_gui.jobs.job import EndRequest, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import BookLine, JobBook
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.jobs.manager import JobManager
@@ -44,14 +44,14 @@ class Laptop:
         sure: float = 0.0,
     ) -> None:
         self.login = Login()
-        self.told: list[JobNews] = []
+        self.told: list[JobStatus] = []
         specs = (RunSpec(exercise="softmax", run=str(uuid.uuid4())),)
         self.order = JobOrder(job=str(uuid.uuid4()), site="lab", runs=specs, allocation=AllocationRequest(time="10"))
         self.job = self.order.job
         path = folder / "jobs.jsonl"
         lines = [
             BookLine(job=self.job, order=self.order, title="Lab"),
-            BookLine(job=self.job, news=JobNews(job=self.job, stage=stage)),
+            BookLine(job=self.job, news=JobStatus(job=self.job, stage=stage)),
         ]
         path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
         self.theirs, self.book = (JobBook(path, folder / "own disk") for _ in range(2))
@@ -93,7 +93,7 @@ def test_while_a_program_sends_the_job_nothing_is_concluded(laptop: Laptop) -> N
 
     def look() -> None:
         if laptop.managed.now >= 100.0:
-            laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.QUEUED, id="7"))
+            laptop.theirs.note_news(JobStatus(job=laptop.job, stage=JobStage.QUEUED, id="7"))
 
     laptop.managed.meanwhile = look
     assert laptop.found() == "", "it is the other program's"
@@ -152,7 +152,7 @@ def test_a_program_that_sends_has_the_lock_until_the_book_has_the_id(tmp_path: P
 def test_what_another_program_gave_up_is_not_sent(tmp_path: Path) -> None:
     laptop = Laptop(tmp_path)
     unsent = problem("job.unsent", "The job was never sent.").problems[0]
-    laptop.theirs.note_news(JobNews(job=laptop.job, stage=JobStage.ENDED, problem=unsent))
+    laptop.theirs.note_news(JobStatus(job=laptop.job, stage=JobStage.ENDED, problem=unsent))
     laptop.book.refresh()
     with pytest.raises(ProblemError, match="never sent"):
         procedure.submit(laptop.managed)

@@ -100,7 +100,7 @@ def test_a_click_ends_the_pause_between_two_attempts_to_connect(places: Places) 
 
 def test_the_inbox_rings_once_for_all_that_arrives_before_it_is_emptied() -> None:
     inbox, rung = Inbox(), []
-    inbox.bell = lambda: rung.append(1)
+    inbox.wake_up = lambda: rung.append(1)
     inbox.put(Statuses(()))
     inbox.put(Statuses(()))
     assert len(rung) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import FrameBatch, Inbox, Restarted, Settled
 from clew_gui.session.links.mirror import Mirror
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -44,12 +44,24 @@ class Folder:
         )
 
 
+class Reader:
+    """A link without an agent; ``over``: so is its job."""
+
+    over = False
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.fetcher = fetcher
+
+    def turn(self, folder: Folder) -> bool:
+        return self.fetcher.fetch_files(folder, self.over)
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> bytes:
     return small_run(tmp_path / "node").journal(1).read_bytes()
 
 
-def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, FilesReader]:
+def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, Reader]:
     inbox = Inbox()
     fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
     if have:
@@ -57,10 +69,10 @@ def follow(tmp_path: Path, have: bytes = b"") -> tuple[Inbox, Fetcher, FilesRead
     fetcher.follow(RUN)
     while fetcher.replay():
         pass
-    return inbox, fetcher, FilesReader(fetcher)
+    return inbox, fetcher, Reader(fetcher)
 
 
-def read_all(reader: FilesReader, folder: Folder) -> None:
+def read_all(reader: Reader, folder: Folder) -> None:
     while reader.turn(folder):
         pass
 
@@ -75,7 +87,7 @@ def copied(tmp_path: Path) -> bytes:
 
 def test_a_copy_goes_on_where_it_ends_and_a_job_that_is_over_settles_its_run(journal: bytes, tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path, journal[:500])
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     read_all(reader, folder)
     assert folder.asked[0] == (1, 500)
@@ -88,7 +100,7 @@ def test_a_copy_goes_on_where_it_ends_and_a_job_that_is_over_settles_its_run(jou
 def test_what_was_whole_already_is_looked_at_once_for_a_later_attempt(journal: bytes, tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path, journal)
     taken(inbox)
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     read_all(reader, folder)
     assert folder.asked == [(2, 0)]
@@ -100,7 +112,7 @@ def test_a_long_copy_is_settled_as_well_when_it_has_been_read(journal: bytes, tm
     Mirror(tmp_path / "mirrors" / "other").append(1, 0, journal)
     fetcher.release(RUN)
     fetcher.follow("other")
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     assert not reader.turn(folder), "it is still being read"
     while fetcher.replay():
@@ -147,7 +159,7 @@ def test_a_copy_that_another_program_set_aside_comes_from_its_beginning_again(jo
 
 def test_a_run_that_never_began_is_settled_without_a_journal(tmp_path: Path) -> None:
     inbox, _, reader = follow(tmp_path)
-    reader.finish()
+    reader.over = True
 
     class Nothing(Folder):
         def piece_of(self, run: str, attempt: int, offset: int) -> Fetched | None:
@@ -168,7 +180,7 @@ def test_a_file_that_still_grows_is_looked_at_again_only_after_a_while(journal: 
 
 def test_a_site_that_cannot_be_reached_is_asked_again(journal: bytes, tmp_path: Path) -> None:
     _, fetcher, reader = follow(tmp_path)
-    reader.finish()
+    reader.over = True
     folder = Folder(journal)
     folder.down = True
     with pytest.raises(ProblemError):
@@ -265,7 +277,7 @@ def losses(inbox: Inbox) -> tuple[list[int], list[float]]:
     return column.steps.tolist(), [round(float(value), 1) for value in column.values]
 
 
-def read_with_replay(fetcher: Fetcher, reader: FilesReader, folder: Folder) -> None:
+def read_with_replay(fetcher: Fetcher, reader: Reader, folder: Folder) -> None:
     resting = 0
     while resting < 2:  # what has been read may be a reason to ask for more
         resting = 0 if reader.turn(folder) or fetcher.replay() else resting + 1
@@ -280,8 +292,8 @@ def test_what_a_later_attempt_found_of_an_earlier_one_is_fetched_as_well(tmp_pat
     mirror.append(1, 0, folder.first[: folder.seen])
     mirror.append(2, 0, folder.second[:second] or folder.second)
     fetcher.follow(RUN)
-    reader = FilesReader(fetcher)
-    reader.finish()
+    reader = Reader(fetcher)
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.counts, "no byte more: what stands behind it may still change"
     assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second
@@ -292,7 +304,7 @@ def test_what_the_node_has_lost_itself_is_asked_for_once(tmp_path: Path) -> None
     folder = TwoAttempts(tmp_path / "node")
     folder.first = folder.first[: folder.seen]
     inbox, fetcher, reader = follow(tmp_path, folder.first)
-    reader.finish()
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.first
     assert losses(inbox) == ([0, 1, 4], [1.0, 0.9, 0.5])
@@ -328,8 +340,8 @@ def test_a_damaged_copy_of_an_earlier_attempt_costs_the_later_one_nothing(tmp_pa
     inbox = Inbox()
     fetcher = Fetcher(tmp_path / "mirrors", inbox, "job")
     fetcher.follow(RUN)
-    reader = FilesReader(fetcher)
-    reader.finish()
+    reader = Reader(fetcher)
+    reader.over = True
     read_with_replay(fetcher, reader, folder)
     assert copied(tmp_path) == folder.first
     assert journal_path(tmp_path / "mirrors" / RUN, 2).read_bytes() == folder.second

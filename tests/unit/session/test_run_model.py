@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_gui.jobs.job import EndRequest, JobNews, JobStage, status_at_end
+from clew_gui.jobs.job import EndRequest, JobStage, JobStatus, status_at_end
 from clew_gui.schedulers.state import JobState, Phase, Reason
 from clew_gui.session.run_state import Evidence, is_complete, shown_state
 from clew_gui.session.runs import RunModel
@@ -40,12 +40,12 @@ def model() -> RunModel:
 
 
 def test_an_end_that_the_next_jobs_agent_wrote_is_not_that_jobs(model: RunModel) -> None:
-    model.job, model.follows_on = JobNews(job=SECOND, stage=JobStage.RUNNING, starts=200.0), True
+    model.job, model.follows_on = JobStatus(job=SECOND, stage=JobStage.RUNNING, starts=200.0), True
     assert (model.state, model.complete) == (RunState.STARTING, False), "it has yet to take the run up"
 
 
 def test_an_end_in_its_own_job_is_the_end(model: RunModel) -> None:
-    model.job, model.follows_on = JobNews(job=FIRST, stage=JobStage.RUNNING, starts=50.0), True
+    model.job, model.follows_on = JobStatus(job=FIRST, stage=JobStage.RUNNING, starts=50.0), True
     assert (model.state, model.complete) == (RunState.FAILED, True)
 
 
@@ -61,7 +61,7 @@ def test_an_attempt_that_vanished_with_its_node_is_no_end_while_its_job_lives() 
     )
     for event in events:
         model.history.feed(1, event)
-    model.job = JobNews(job=FIRST, stage=JobStage.RUNNING, text="The job runs.")
+    model.job = JobStatus(job=FIRST, stage=JobStage.RUNNING, text="The job runs.")
     assert (model.state, model.complete) == (RunState.STARTING, False), "nobody is heard yet"
     model.status, model.link_stale = msgspec.structs.replace(STATUS, state=RunState.RUNNING, size=60), True
     model.took(1, 100, 100)
@@ -77,7 +77,7 @@ def test_an_attempt_that_vanished_with_its_node_is_no_end_while_its_job_lives() 
 
 @pytest.mark.parametrize("heard", [RunState.STARTING, RunState.RUNNING])
 def test_an_end_that_came_as_a_file_counts_while_the_agent_is_not_heard(model: RunModel, heard: RunState) -> None:
-    model.job = JobNews(job=FIRST, stage=JobStage.RUNNING, starts=50.0)
+    model.job = JobStatus(job=FIRST, stage=JobStage.RUNNING, starts=50.0)
     model.status = msgspec.structs.replace(STATUS, state=heard, size=60)
     model.took(1, 100, 100)
     assert not model.complete, "what it is about to say may be that the run goes on"
@@ -95,7 +95,7 @@ def test_who_cancelled_the_job_is_known_here_and_not_on_the_node(reason: str, sa
     model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
     model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
     model.history.feed(1, State(state=RunState.STOPPED, reason=reason))
-    model.job = JobNews(job=FIRST, stage=JobStage.RUNNING)
+    model.job = JobStatus(job=FIRST, stage=JobStage.RUNNING)
     assert (model.state, model.reason) == (RunState.STOPPED, reason)
     state = JobState(id="7", phase=Phase.CANCELLED)
     model.job = status_at_end(model.job, state, Reason("The job was cancelled."), EndRequest.CANCEL)
@@ -107,9 +107,9 @@ def test_a_run_waits_again_when_its_job_was_put_back_into_the_queue() -> None:
     model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
     model.history.feed(1, State(state=RunState.RUNNING))
     model.status = RunStatus(run="r", exercise="softmax", state=RunState.RUNNING, attempt=1, size=100)
-    model.job = JobNews(job=FIRST, stage=JobStage.QUEUED, text="The job was put back into the queue.")
+    model.job = JobStatus(job=FIRST, stage=JobStage.QUEUED, text="The job was put back into the queue.")
     assert (model.state, model.reason) == (RunState.QUEUED, "The job was put back into the queue.")
-    model.job = JobNews(job=FIRST, stage=JobStage.RUNNING)
+    model.job = JobStatus(job=FIRST, stage=JobStage.RUNNING)
     assert model.state is RunState.RUNNING
 
 
@@ -124,7 +124,7 @@ NOTHING = Evidence(RunFold())
         (NOTHING._replace(never_arrived=True), (RunState.STOPPED, "It never reached the agent.")),
         (NOTHING._replace(refused="No such exercise.", status=LISTED), (RunState.FAILED, "No such exercise.")),
         (NOTHING._replace(status=LISTED), (RunState.QUEUED, "Two runs before it.")),
-        (NOTHING._replace(job=JobNews(job=FIRST, stage=JobStage.QUEUED, text="Next.")), (RunState.QUEUED, "Next.")),
+        (NOTHING._replace(job=JobStatus(job=FIRST, stage=JobStage.QUEUED, text="Next.")), (RunState.QUEUED, "Next.")),
     ],
 )
 def test_without_a_journal_the_state_is_the_agents_or_the_jobs(known: Evidence, shown: tuple[RunState, str]) -> None:

@@ -20,12 +20,12 @@ from clew_gui.session.links.inbox import (
     FULL_BYTES,
     FrameBatch,
     Inbox,
-    JobNewsArrived,
     LinkState,
     RequestFailed,
     Restarted,
+    RunFound,
 )
-from clew_gui.session.run_record import RunRecord, run_record
+from clew_gui.session.run_record import RunLine, RunRecord, run_record
 from clew_gui.session.runs import RunModel, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.session.summaries import Summaries
@@ -148,28 +148,28 @@ def test_catching_up_is_a_share_while_much_is_missing(tmp_path: Path) -> None:
 def test_numbers_are_kept_and_never_given_twice(tmp_path: Path) -> None:
     path = tmp_path / "mirrors" / "runs.jsonl"
     record = RunRecord(path)
-    assert [record.number(run, 0.0) for run in ("a", "b", "a")] == [1, 2, 1]
-    record.forget("b", 0.0)
-    record.refuse("a", "wrong", 0.0)
+    assert [record.number(run) for run in ("a", "b", "a")] == [1, 2, 1]
+    record.add(RunLine(run="b", forgotten=True))
+    record.add(RunLine(run="a", refused="wrong"))
     again = RunRecord(path)
-    assert again.number("c", 0.0) == 3
+    assert again.number("c") == 3
     assert (again.forgotten, again.refused) == ({"b"}, {"a": "wrong"})
 
 
 @pytest.mark.parametrize("junk", [b"\xff\xff\n", b"{}\n", b'{"run": 1}\n', b'{"run":"c","num', b"[" * 10_000 + b"\n"])
 def test_a_damaged_line_costs_only_itself(junk: bytes, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    RunRecord(path).number("a", 0.0)
+    RunRecord(path).number("a")
     with path.open("ab") as file:
         file.write(junk)
-    assert RunRecord(path).number("b", 0.0) == 2
+    assert RunRecord(path).number("b") == 2
     assert RunRecord(path).numbers == {"a": 1, "b": 2}
 
 
 def test_two_writers_never_give_one_number_to_two_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     window, command = RunRecord(path), RunRecord(path)
-    assert (window.number("a", 0.0), command.number("b", 0.0), window.number("b", 0.0)) == (1, 2, 2)
+    assert (window.number("a"), command.number("b"), window.number("b")) == (1, 2, 2)
     with path.open("a") as file:  # both at once: the later line gives way
         file.write('{"run":"c","number":3}\n{"run":"d","number":3}\n')
     for record in (window, command, RunRecord(path)):
@@ -350,7 +350,7 @@ def test_runs_of_other_exercises_that_were_summed_up_are_read_when_somebody_look
     fetcher = Fetcher(mirrors, inbox, summaries=Summaries(places, load_builtin().exercises))
     fetcher.prefer(["cnn"])
     fetcher.find_mirrors(frozenset())
-    arrived = {one.run[0]: one.summary for one in taken(inbox) if isinstance(one, JobNewsArrived)}
+    arrived = {one.run[0]: one.summary for one in taken(inbox) if isinstance(one, RunFound)}
     assert sorted(arrived) == list("abcde")
     assert all(summary is not None and summary.fold.state is RunState.FINISHED for summary in arrived.values())
     assert _read_order(fetcher, inbox, 2) == ["c", "a"]
@@ -362,7 +362,7 @@ def test_runs_of_other_exercises_that_were_summed_up_are_read_when_somebody_look
     fetcher.prefer(["softmax"])
     assert _read_order(fetcher, inbox, 2) == ["e", "b"]
     Fetcher(mirrors, inbox, summaries=Summaries(places)).find(f"b{RUN[1:]}")
-    unjudged = [one.summary for one in taken(inbox) if isinstance(one, JobNewsArrived)]
+    unjudged = [one.summary for one in taken(inbox) if isinstance(one, RunFound)]
     assert unjudged == [None], "its goals are judged by no exercise that is known"
 
 
@@ -451,7 +451,7 @@ def test_a_session_that_was_never_started_closes(places: Places) -> None:
 
 def test_recorded_runs_are_shown_and_nobody_acts_on_them(places: Places, tmp_path: Path) -> None:
     """Its own files are not read: what the window falls back to when they cannot be."""
-    run_record(places, read=False).annotate(RUN, RunNote(note="mine"), 0.0)
+    run_record(places, read=False).add(RunLine(run=RUN, note=RunNote(note="mine")))
     (places.mirrors / MIRRORS_LIST).rename(tmp_path / "runs.jsonl")
     (places.mirrors / MIRRORS_LIST).mkdir()
     small_run(tmp_path / RUN)

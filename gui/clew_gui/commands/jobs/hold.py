@@ -16,7 +16,7 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, compla
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.held import held_jobs, held_line, live_job
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobOrder, JobStage
+from clew_gui.jobs.job import STAGE_WORDS, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.manager import ASK_S, JobManager, open_manager
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.sites.site import Site, is_local
@@ -36,7 +36,7 @@ class HeldNode:
         self.own = order is not None
         self._manager = manager
         self._stops = stops
-        self._heard: queue.SimpleQueue[JobNews] = queue.SimpleQueue()
+        self._heard: queue.SimpleQueue[JobStatus] = queue.SimpleQueue()
         manager.listen = self._heard.put
         if order is not None:
             manager.submit(order)
@@ -182,7 +182,7 @@ def hold(context: CommandContext, argv: Sequence[str]) -> int:
         return OK
 
 
-def held_state(news: JobNews, order: JobOrder) -> str:
+def held_state(news: JobStatus, order: JobOrder) -> str:
     """The state of an allocation that is held, by the latest news: until when, in which queue, or how it ended."""
     if news.over:
         return f"It is over. {news.text}".rstrip()

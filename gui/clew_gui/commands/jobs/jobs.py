@@ -19,7 +19,7 @@ from clew_gui.commands.output.result import exit_status, result_lines, title, wo
 from clew_gui.commands.output.words import state_word
 from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, open_terminal
-from clew_gui.jobs.job import JOB_WORDS, JobNews, JobOrder, job_word
+from clew_gui.jobs.job import JOB_WORDS, JobOrder, JobStatus, job_word
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.manager import ASK_S, JobManager
 from clew_gui.session.links.mirror import attempts_before
@@ -45,7 +45,7 @@ class JobRow(NamedTuple):
     number: int
     order: JobOrder
     title: str
-    news: JobNews
+    news: JobStatus
     runs: tuple[int, ...]
 
 
@@ -227,7 +227,7 @@ def attach_run(terminal: SiteTerminal, word: str, as_json: bool = False) -> int:
         return following.conclude(card)
 
 
-def _report_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobNews, as_json: bool) -> int:
+def _report_kept(context: CommandContext, folder: Path, known: Catalogue, news: JobStatus, as_json: bool) -> int:
     """Reports the end of a run whose journal is complete here; returns the exit status."""
     say = context.note if as_json else context.say
     if attempts(folder):

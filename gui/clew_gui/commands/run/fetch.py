@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -19,10 +18,10 @@ from clew_gui.commands.output.result import ending
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs
-from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.mirror import Mirror, stray_attempts
-from clew_gui.session.run_record import RunRecord, run_record
+from clew_gui.session.run_record import RunLine, RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
@@ -109,9 +108,9 @@ def _bring_all(
     finally:  # also of Ctrl+C: what is here has a number
         after = [_sizes(context, there) for there in runs]
         for run in (there.spec.run for there, sizes in zip(runs, after, strict=True) if sizes):
-            record.number(run, time.time())
+            record.number(run)
             if record.where.get(run) != connection.title:
-                record.came_from(run, connection.title, time.time())
+                record.add(RunLine(run=run, where=connection.title))
     copies = list[Mirror]()
     for there, sizes in zip(runs, after, strict=True):
         whole = all(sizes.get(attempt, 0) >= size for attempt, size in there.attempts.items())
@@ -228,8 +227,6 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
     that seems whole. Returns why not all is here."""
     inbox, problems = Inbox(), list[Problem]()
     fetcher = Fetcher(context.places.mirrors, inbox, at_once=_AT_ONCE)
-    reader = FilesReader(fetcher)
-    reader.finish()
     files = SiteFiles(connection, over=True, folders={there.spec.run: there.path for there in runs})
     try:
         for there in runs:
@@ -240,7 +237,7 @@ def bring(context: CommandContext, connection: SiteConnection, runs: Sequence[Th
         while busy:
             busy = fetcher.replay()
             try:
-                busy |= reader.turn(files)
+                busy |= fetcher.fetch_files(files, final=True)
             except ProblemError as error:
                 problems += [one for one in error.problems if one not in problems]
                 if error.problems[0].code != "ssh.file":

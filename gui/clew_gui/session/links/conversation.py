@@ -14,7 +14,7 @@ import msgspec
 import zmq
 
 from clew_gui.session.links.fetcher import Fetcher
-from clew_gui.session.links.inbox import Cards, Inbox, JobNewsArrived, NodeKept, RequestFailed, Statuses, TryAnswered
+from clew_gui.session.links.inbox import Cards, Inbox, NodeKept, RequestFailed, RunFound, Statuses, TryAnswered
 from clew_gui.targets.target import Target
 from clew_shared import __version__
 from clew_shared.base.problem import Problem
@@ -268,7 +268,7 @@ class Conversation:
         runs = sorted((run for run in status.runs if self._parts.is_mine(run.run)), key=lambda run: run.started)
         for run in runs:
             if not fetcher.knows(run.run):
-                inbox.put(JobNewsArrived(run.run, self._find_spec(run)))
+                inbox.put(RunFound(run.run, self._find_spec(run)))
             fetcher.note(run)
         inbox.put(Statuses(tuple(runs), self._job))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew_gui.base.kept_spec import kept_spec
-from clew_gui.session.links.inbox import FrameBatch, Inbox, JobNewsArrived, RequestFailed, Restarted, Settled
+from clew_gui.session.links.inbox import FrameBatch, Inbox, RequestFailed, Restarted, RunFound, Settled
 from clew_gui.session.links.mirror import Items, Mirror, Replaced
 from clew_gui.session.summaries import Summaries
 from clew_gui.targets.target import JournalFiles
@@ -30,6 +30,8 @@ _DISK_AGAIN_S = 5.0
 """Seconds until a journal is asked for again after this computer's disk could not take it."""
 _FILE_AGAIN_S = 2.0
 """A file that has not grown is looked at again after this."""
+_ID = b"by files"
+_SHORTER = Refused(problem=Problem("fetch.offset", "The journal there is shorter than its copy."))
 
 
 class FetchCursor:
@@ -104,7 +106,8 @@ class Fetcher:
         self._exercises: dict[str, str] = {}
         self._inbox = inbox
         self._link = link
-        self._last = False
+        self._final: bool | None = None
+        """Whether journals that come as files are final; None while they come from an agent."""
         self._cursors: dict[str, FetchCursor] = {}
         self._replays: deque[str] = deque()
         self._asked: dict[bytes, str] = {}
@@ -128,7 +131,7 @@ class Fetcher:
             self._exercises[run] = spec.exercise
             known = run in self._cursors
             cursor = self.follow(run)
-            self._inbox.put(JobNewsArrived(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
+            self._inbox.put(RunFound(run, spec, sum(map(cursor.mirror.length, cursor.found)), summary))
             wanted = spec.exercise in self._preferred
             if summary is not None and not known and not wanted and run in self._replays:
                 self._replays.remove(run)
@@ -188,31 +191,9 @@ class Fetcher:
         self.release(run)
         shutil.rmtree(self._mirrors / run, ignore_errors=True)
 
-    def read_files(self, final: bool) -> None:
-        """Fetches journals as files, because no agent serves. ``final``: nothing will be added, and each run is
-        ``Settled`` once all of it is here."""
-        begins = final and not self._last
-        self._last = final
-        for cursor in self._cursors.values():
-            cursor.status, cursor.expected = None, True
-            if begins and cursor.complete:  # as far as it was known; there may be a later attempt
-                cursor.complete, cursor.attempt = False, cursor.attempt + 1
-
-    def nothing_there(self, run: str) -> None:
-        """Notes that there is no journal of the attempt that was asked for."""
-        self.later(run)
-        cursor = self._cursors[run]
-        if cursor.owed:
-            self._give_up(run, cursor)
-        elif self._last:
-            cursor.complete = True
-            self._inbox.put(Settled(run, self._link))
-
-    def later(self, run: str) -> None:
-        """Ask for this run again only after a while."""
-        cursor = self._cursors[run]
-        self._asked.pop(cursor.asked or b"", None)
-        cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
+    def fetch_from_agent(self) -> None:
+        """An agent serves, and no journal is final."""
+        self._final = None
 
     # --- What is here already -----------------------------------------------------------------------------------------
 
@@ -240,7 +221,7 @@ class Fetcher:
             return
         if attempt in cursor.mirror.sealed:
             listed = cursor.status is not None and cursor.status.attempt > attempt
-            later = listed or self._last  # nobody lists it then: it is looked for
+            later = listed or self._final  # nobody lists it then: it is looked for
             cursor.complete, cursor.attempt = not later, attempt + 1 if later else attempt
 
     # --- What is to come ----------------------------------------------------------------------------------------------
@@ -315,7 +296,7 @@ class Fetcher:
         if cursor.replay is None and reply.sealed and have == reply.size:
             cursor.complete = reply.attempts <= reply.attempt
             cursor.attempt += 0 if cursor.complete else 1
-            if cursor.complete and self._last:
+            if cursor.complete and self._final:
                 self._inbox.put(Settled(run, self._link))
 
     def _take_owed(self, run: str, cursor: FetchCursor, whole: bool, more: bool) -> None:
@@ -385,6 +366,65 @@ class Fetcher:
             self._replays.append(run)
         self._inbox.put(Restarted(run))
 
+    # --- By files -----------------------------------------------------------------------------------------------------
+
+    def fetch_files(self, files: JournalFiles, final: bool) -> bool:
+        """Reads a piece of each journal that is wanted, because no agent serves; whether there is more to read at once.
+        ``final``: nothing will be added, and each run is ``Settled`` once all of it is here.
+
+        Raises ``ProblemError`` when the machine cannot be reached.
+        """
+        if self._final is not final:
+            self._final = final
+            for cursor in self._cursors.values():
+                cursor.status, cursor.expected = None, True
+                if final and cursor.complete:  # as far as it was known; there may be a later attempt
+                    cursor.complete, cursor.attempt = False, cursor.attempt + 1
+        wanted: list[Fetch] = []
+        while (following := self.next_fetch()) is not None:
+            run, fetch = following
+            self.sent(run, _ID + run.encode())
+            wanted.append(fetch)
+        if not wanted:
+            return False
+        try:
+            found = files.fetch(wanted)
+        except BaseException:
+            self.lost(everything=True)
+            for fetch in wanted:
+                self._later(fetch.run)
+            raise
+        for fetch, reply in zip(wanted, found, strict=True):
+            self._take_file(fetch, reply)
+        raise_all([problem for reply in found if isinstance(reply, ProblemError) for problem in reply.problems])
+        return True
+
+    def _take_file(self, fetch: Fetch, found: Fetched | ProblemError | None) -> None:
+        if found is None:
+            self._nothing_there(fetch.run)
+        elif isinstance(found, ProblemError):
+            self._later(fetch.run)
+        else:
+            shorter = found.size < fetch.offset
+            self.answered(_ID + fetch.run.encode(), _SHORTER if shorter else found)
+            if not found.sealed and not shorter and fetch.offset + len(found.data) == found.size:
+                self._later(fetch.run)
+
+    def _nothing_there(self, run: str) -> None:
+        self._later(run)
+        cursor = self._cursors[run]
+        if cursor.owed:
+            self._give_up(run, cursor)
+        elif self._final:
+            cursor.complete = True
+            self._inbox.put(Settled(run, self._link))
+
+    def _later(self, run: str) -> None:
+        """Ask for this run again only after a while."""
+        cursor = self._cursors[run]
+        self._asked.pop(cursor.asked or b"", None)
+        cursor.asked, cursor.not_before = None, time.monotonic() + _FILE_AGAIN_S
+
 
 def _look_back(cursor: FetchCursor, attempt: int, items: Items) -> bool:
     """Says whether the run resumed from more of an earlier attempt than was copied here, and notes what to copy. A node
@@ -414,67 +454,3 @@ def _read_all(mirror: Mirror) -> Iterator[tuple[int, Items]]:
 def _read_one(mirror: Mirror, attempt: int) -> Iterator[tuple[int, Items]]:
     for items in mirror.read(attempt):
         yield attempt, items
-
-
-# --- Files reader -----------------------------------------------------------------------------------------------------
-# Journals by files, for a link without an agent: the same mirrors, the same order, bounded reads.
-
-
-_ID = b"by files"
-_SHORTER = Refused(problem=Problem("fetch.offset", "The journal there is shorter than its copy."))
-
-
-class FilesReader:
-    """Reads for ``fetcher``, in the link's thread. Once ``last`` was said nothing is added to the journals any more."""
-
-    def __init__(self, fetcher: Fetcher) -> None:
-        self._fetcher = fetcher
-        self._begun = False
-        self._last = False
-
-    def finish(self) -> None:
-        """Notes that the job is over: what is there now is all."""
-        self._last = True
-        self._begun = False
-
-    def pause(self) -> None:
-        """An agent serves again."""
-        self._begun = False
-
-    def turn(self, files: JournalFiles) -> bool:
-        """Read a piece of each journal that is wanted; whether there is more to read at once.
-
-        Raises ``ProblemError`` when the machine cannot be reached.
-        """
-        if not self._begun:
-            self._begun = True
-            self._fetcher.read_files(self._last)
-        wanted: list[Fetch] = []
-        while (following := self._fetcher.next_fetch()) is not None:
-            run, fetch = following
-            self._fetcher.sent(run, _ID + run.encode())
-            wanted.append(fetch)
-        if not wanted:
-            return False
-        try:
-            found = files.fetch(wanted)
-        except BaseException:
-            self._fetcher.lost(everything=True)
-            for fetch in wanted:
-                self._fetcher.later(fetch.run)
-            raise
-        for fetch, reply in zip(wanted, found, strict=True):
-            self._take(fetch, reply)
-        raise_all([problem for reply in found if isinstance(reply, ProblemError) for problem in reply.problems])
-        return True
-
-    def _take(self, fetch: Fetch, found: Fetched | ProblemError | None) -> None:
-        if found is None:
-            self._fetcher.nothing_there(fetch.run)
-        elif isinstance(found, ProblemError):
-            self._fetcher.later(fetch.run)
-        else:
-            shorter = found.size < fetch.offset
-            self._fetcher.answered(_ID + fetch.run.encode(), _SHORTER if shorter else found)
-            if not found.sealed and not shorter and fetch.offset + len(found.data) == found.size:
-                self._fetcher.later(fetch.run)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from clew_gui.jobs.job import JobNews
+from clew_gui.jobs.job import JobStatus
 from clew_gui.session.links.mirror import Items
 from clew_gui.session.summaries import RunSummary
 from clew_shared.base.problem import Problem
@@ -55,7 +55,7 @@ class LinkStatus(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-class JobNewsArrived(msgspec.Struct, frozen=True):
+class RunFound(msgspec.Struct, frozen=True):
     """A run that the link knows of. ``size``: the bytes of its copy here, which are read next, or where there is a
     ``summary`` of them, when somebody looks at its exercise."""
 
@@ -130,7 +130,7 @@ class RequestFailed(msgspec.Struct, frozen=True):
 
 
 Arrival = (
-    JobNewsArrived
+    RunFound
     | FrameBatch
     | Restarted
     | Statuses
@@ -141,18 +141,18 @@ Arrival = (
     | TryAnswered
     | RequestFailed
     | LinkStatus
-    | JobNews
+    | JobStatus
 )
 
 
 class Inbox:
     """A queue of arrivals that says when it is full; the one who fills it asks, and waits by itself.
 
-    ``bell`` is rung, from the thread that puts, when something lies in it that was empty.
+    ``wake_up`` is called, from the thread that puts, when something lies in it that was empty.
     """
 
     def __init__(self) -> None:
-        self.bell: Callable[[], None] = lambda: None
+        self.wake_up: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._arrivals: deque[Arrival] = deque()
         self._weight = 0
@@ -164,7 +164,7 @@ class Inbox:
             self._arrivals.append(arrival)
             self._weight += arrival.weight if isinstance(arrival, FrameBatch) else 0
         if first:
-            self.bell()
+            self.wake_up()
 
     def take(self) -> Arrival | None:
         """The oldest, or None."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import zmq
 
 from clew_gui.session.links.conversation import VERSION_CODES, Command, Conversation, OutgoingCommands, Parts
-from clew_gui.session.links.fetcher import Fetcher, FilesReader
+from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import AGENT_ENDED, SILENT, Inbox, LinkState, LinkStatus, Released, RequestFailed
 from clew_gui.targets.target import Target
 from clew_shared.base.problem import Problem, ProblemError
@@ -72,7 +72,6 @@ class Link:
         self._target = target
         self._fetcher = fetcher
         self._inbox = inbox
-        self._files = FilesReader(fetcher)
         self._others = set(others)
         self._catalogue = catalogue
         self._tasks: deque[Callable[[], None]] = deque()
@@ -126,10 +125,7 @@ class Link:
 
     def prefer(self, exercises: Sequence[str]) -> None:
         """Reads what is here of the runs of these exercises before those of others."""
-        if self._thread.ident is None:
-            self._fetcher.prefer(exercises)
-        else:
-            self._do(lambda: self._fetcher.prefer(exercises))
+        self._do(lambda: self._fetcher.prefer(exercises))
 
     def drop(self, run: str) -> None:
         """Forget a run and remove its mirror."""
@@ -227,7 +223,6 @@ class Link:
     def _finish(self) -> None:
         if not self._over:
             self._over = True
-            self._files.finish()
             self._disconnect()
             self._not_before = 0.0
 
@@ -285,7 +280,7 @@ class Link:
         if files is None or time.monotonic() < self._files_not_before:
             return False
         try:
-            return self._files.turn(files)
+            return self._fetcher.fetch_files(files, self._over)
         except ProblemError as error:
             self._files_not_before = time.monotonic() + _PAUSES_S[-1]
             self.report(error.problems[0])
@@ -294,7 +289,7 @@ class Link:
     def _open(self, address: AgentAddress) -> None:
         if self._state is not LinkState.REFUSED:
             self._enter(LinkState.CONNECTING, "connecting")
-        self._files.pause()
+        self._fetcher.fetch_from_agent()
         parts = Parts(self._fetcher, self.commands, self._inbox, self._target, self._is_mine, self.report)
         channel = Channel(self._context, address.address, address.port, address.public_key, self._keys)
         self._talk = Conversation(channel, address, parts, self._catalogue, self.job)

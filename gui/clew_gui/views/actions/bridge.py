@@ -53,12 +53,12 @@ class Bridge(QObject):
 
     def start(self) -> None:
         """Begin to tick."""
-        self._session.call_on_news(self._rung.emit)
+        self._session.on_news(self._rung.emit)
         self._timer.start()
 
     def stop(self) -> None:
         """Stop ticking."""
-        self._session.call_on_news(lambda: None)
+        self._session.on_news(lambda: None)
         self._timer.stop()
 
     def tick(self) -> None:

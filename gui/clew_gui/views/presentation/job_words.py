@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clew_gui.jobs.job import STAGE_WORDS, JobNews, JobStage, job_word
+from clew_gui.jobs.job import STAGE_WORDS, JobStage, JobStatus, job_word
 from clew_gui.schedulers.allocation import node_hours
 from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
@@ -85,7 +85,7 @@ def _is_live(job: JobModel | None) -> bool:
     return job is not None and str(job.link.state) == "LIVE"
 
 
-def _waiting(news: JobNews) -> str:
+def _waiting(news: JobStatus) -> str:
     if news.stage is JobStage.QUEUED and news.starts is not None:
         return f"It will probably start {words.wall(news.starts)}."
     return "Waits for the site." if news.stage is JobStage.QUEUED else ""
@@ -108,12 +108,12 @@ def locked_words(jobs: Sequence[JobModel]) -> str:
     )
 
 
-def node_of(job: JobModel | None, news: JobNews) -> str:
+def node_of(job: JobModel | None, news: JobStatus) -> str:
     """The machine in words: the first node if it is known, else the site."""
     return news.nodes or (job.title if job is not None else "the site")
 
 
-def silence(job: JobModel | None, news: JobNews, now: float) -> str:
+def silence(job: JobModel | None, news: JobStatus, now: float) -> str:
     """Says since when the link is silent, and that nothing is lost."""
     since = job.link.since if job is not None else 0.0
     where = node_of(job, news)
@@ -122,13 +122,13 @@ def silence(job: JobModel | None, news: JobNews, now: float) -> str:
     return f"No answer from {where} for {words.about(max(1.0, now - since))}. Training goes on there."
 
 
-def _limit(news: JobNews, now: float) -> str:
+def _limit(news: JobStatus, now: float) -> str:
     """The countdown beside a run, which has an end of its own: "Job ends in 23 min"."""
     text = countdown(news, now)
     return f"Job {words.clause(text)}" if text.startswith("Ends") else text
 
 
-def countdown(news: JobNews, now: float) -> str:
+def countdown(news: JobStatus, now: float) -> str:
     """Says when the job's time is up: "Ends in 23 min"."""
     if news.until is None or news.stage is not JobStage.RUNNING:
         return ""
@@ -197,7 +197,7 @@ def job_lines(job: JobModel, runs: Sequence[int], now: float) -> tuple[str, str,
     return title, f"{facts}. {said}".strip(" .") + "." if facts or said else "", tone
 
 
-def _held(news: JobNews) -> str:
+def _held(news: JobStatus) -> str:
     return "Held a node" if news.over else "Holds a node"
 
 
