@@ -23,6 +23,7 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
     """Whether it answers a question about one's own jobs."""
     dialect = diagnosis.scheduler
     if not dialect.has_queue:
+        diagnosis.causes["queue"] = "there is no scheduler"
         return fine("There is no scheduler: runs begin at once, on the host itself.")
     job = job_of(diagnosis.site, str(uuid.uuid4()), "/", ("true",))
     done = diagnosis.connection.run(dialect.find(job))
@@ -41,8 +42,6 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
 
 def partition(diagnosis: Diagnosis) -> CheckResult:
     """Whether the partitions that the site asks for are there and start jobs."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     diagnosis.partitions = _partitions(diagnosis)
     if not diagnosis.partitions:
         return untried("The scheduler's commands here do not list the partitions.")
@@ -80,8 +79,6 @@ def _chosen(diagnosis: Diagnosis) -> list[Partition]:
 
 def time_limit(diagnosis: Diagnosis) -> CheckResult:
     """Whether the time asked for is allowed."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     asked = diagnosis.site.allocation
     longest, seconds = longest_time(diagnosis.partitions, asked), seconds_asked(asked)
     if longest is None:
@@ -101,8 +98,6 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
 
 def gpus(diagnosis: Diagnosis) -> CheckResult:
     """Whether a node has as many GPUs as are asked for, and of that name."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     asked = diagnosis.site.allocation.gpus or 0
     there = _chosen(diagnosis)
     counts = [one.gpus for one in there if one.gpus is not None]
@@ -130,8 +125,6 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
 
 def account(diagnosis: Diagnosis) -> CheckResult:
     """Whether the account is one of the person's own, where the scheduler lists them."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     exported = "" if diagnosis.site.allocation.account else diagnosis.connection.account()
     named = diagnosis.site.allocation.account or exported
     source = f", which {diagnosis.scheduler.account_variable} names there" if exported else ""
@@ -150,8 +143,6 @@ def account(diagnosis: Diagnosis) -> CheckResult:
 
 def request(diagnosis: Diagnosis) -> CheckResult:
     """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     dialect = diagnosis.scheduler
     command = dialect.ask_acceptance()
     if command is None:
