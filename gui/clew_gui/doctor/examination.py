@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from clew_gui.deploy.probe import Probe
-from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.allocation import Partition
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import Command, Scheduler
 from clew_gui.schedulers.state import Output
