@@ -233,20 +233,10 @@ def _digest(path: Path, size: int, report: Callable[[str], None], whole: hashlib
 
 def _check_names(path: Path, names: list[str]) -> None:
     """Checks that each name fits into a list with one line for each."""
-    bad = next(
-        (name for name in names if not name or not name.isprintable() or "\\" in name or not _encodes(name)), None
-    )
+    bad = next((name for name in names if not name or not name.isprintable() or "\\" in name), None)
     if bad is not None:
         text = f"{path} has a name that cannot be brought to a site: {bad!r}."
         raise problem("staging.name", text, "Rename it.", str(path))
-
-
-def _encodes(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _unreadable(path: Path, error: OSError) -> ProblemError:

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from clew_gui.deploy.probe import Probe
@@ -74,33 +73,28 @@ def from_wheels(needs: Sequence[Need], found: Probe, report: Callable[[str], Non
 
     Empty when pip is not here, the index is out of reach or has no wheel that fits.
     """
-    if getattr(sys, "frozen", False):  # a desktop bundle has no pip
-        return {}
     cache = find_places().home / "wheels"
-    names = ", ".join(need.name for need in needs)
-    if not _download(needs, found, cache, ["--no-index", "--find-links", str(cache)]):
-        report(f"Fetching {names} for Python {found.python} on {found.machine}…")
-        if not _download(needs, found, cache, ["--retries", "1", "--timeout", "15"]):
-            return {}
-    files: dict[str, bytes] = {}
-    for need in needs:
-        wheel = _best_wheel(need, found, cache)
-        if wheel is None:
-            return {}
-        files |= dict(_unpacked(wheel))
-    return files
+    known = ["--isolated", "--no-index", "--find-links", str(cache)]
+    with TemporaryDirectory() as folder:
+        if not _download(needs, found, Path(folder), known):
+            names = ", ".join(need.name for need in needs)
+            report(f"Fetching {names} for Python {found.python} on {found.machine}…")
+            fetched = _download(needs, found, cache, ["--retries", "1", "--timeout", "15"])
+            if not (fetched and _download(needs, found, Path(folder), known)):
+                return {}
+        return dict(file for wheel in Path(folder).iterdir() for file in _unpacked(wheel))
 
 
-def _download(needs: Sequence[Need], found: Probe, cache: Path, options: list[str]) -> bool:
+def _download(needs: Sequence[Need], found: Probe, folder: Path, options: list[str]) -> bool:
     major, minor = found.minor
-    words = [sys.executable, "-m", "pip", "download", "--only-binary=:all:", "--no-deps", "--dest", str(cache)]
+    words = [sys.executable, "-m", "pip", "download", "--only-binary=:all:", "--no-deps", "--dest", str(folder)]
     words += ["--disable-pip-version-check", "--no-input", "--quiet", "--python-version", f"{major}.{minor}"]
     words += ["--implementation", "cp", "--abi", f"cp{major}{minor}", "--abi", "abi3", "--abi", "none"]
     for platform_tag in platforms(found):
         words += ["--platform", platform_tag]
     words += [*options, *(need.requirement for need in needs)]
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_DOWNLOAD_S, check=False)
     except (OSError, subprocess.SubprocessError):
         return False
@@ -113,17 +107,6 @@ def platforms(found: Probe) -> list[str]:
         return ["any"]
     tags = [f"manylinux_2_{minor}_{found.machine}" for minor in range(found.libc[1], _OLDEST_GLIBC - 1, -1)]
     return [*tags, *(f"manylinux{year}_{found.machine}" for year, libc in _NICKNAMES.items() if libc <= found.libc)]
-
-
-def _best_wheel(need: Need, found: Probe, cache: Path) -> Path | None:
-    """The newest wheel of the package in the cache that runs there."""
-    fitting, there = [], _tags(found)
-    for path in cache.glob("*.whl"):
-        with suppress(InvalidWheelFilename):
-            name, version, _, tags = parse_wheel_filename(path.name)
-            if name == need.name and version >= Version(need.least) and not tags.isdisjoint(there):
-                fitting.append((version, path))
-    return max(fitting)[1] if fitting else None
 
 
 def _unpacked(wheel: Path) -> Iterator[tuple[str, bytes]]:

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from clew_gui.deploy.remote_python import ask_there
-from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked
-from clew_gui.schedulers.partitions import time_problem
+from clew_gui.schedulers.allocation import AllocationRequest, seconds_asked, time_problem
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all

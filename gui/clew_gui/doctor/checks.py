@@ -15,7 +15,7 @@ from clew_shared.base.places import Places
 
 _LOGIN = ("login",)
 _PYTHON = ("login", "shell", "consent")
-_QUEUE = ("login", "shell", "scheduler")
+_QUEUE = ("login", "shell", "scheduler", "queue")
 _LIMITS = (*_QUEUE, "partition")
 
 CHECKS: tuple[Check[Diagnosis], ...] = (

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from clew_gui.deploy.probe import Probe
-from clew_gui.schedulers.partitions import Partition
+from clew_gui.schedulers.allocation import Partition
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.schedulers.scheduler import Command, Scheduler
 from clew_gui.schedulers.state import Output
@@ -308,8 +308,9 @@ E = TypeVar("E", bound=Examination)
 
 
 class Check(NamedTuple, Generic[E]):
-    """One check. ``needs`` are checks that must not be bad or untried before; ``cause`` ends the sentence
-    "Not tried, because …" of those that need this one. ``job``: only with a job on a node."""
+    """One check. ``needs`` are checks that must not be bad or untried before, or what one of them may find not to be
+    there ("queue"); ``cause`` ends the sentence "Not tried, because …" of those that need this one. ``job``: only with
+    a job on a node."""
 
     name: str
     title: str

@@ -9,8 +9,7 @@ import msgspec
 
 from clew_gui.base.times import as_clock, in_words
 from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line, listed, note, refused, untried, wrong
-from clew_gui.schedulers.allocation import seconds_asked, summary
-from clew_gui.schedulers.partitions import Partition, asked_names, chosen, longest_time, time_problem
+from clew_gui.schedulers.allocation import asked_names, chosen, longest_time, seconds_asked, summary, time_problem
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
@@ -23,6 +22,7 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
     """Whether it answers a question about one's own jobs."""
     dialect = diagnosis.scheduler
     if not dialect.has_queue:
+        diagnosis.causes["queue"] = "there is no scheduler"
         return fine("There is no scheduler: runs begin at once, on the host itself.")
     job = job_of(diagnosis.site, str(uuid.uuid4()), "/", ("true",))
     done = diagnosis.connection.run(dialect.find(job))
@@ -41,9 +41,7 @@ def scheduler(diagnosis: Diagnosis) -> CheckResult:
 
 def partition(diagnosis: Diagnosis) -> CheckResult:
     """Whether the partitions that the site asks for are there and start jobs."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
-    diagnosis.partitions = _partitions(diagnosis)
+    _find_partitions(diagnosis)
     if not diagnosis.partitions:
         return untried("The scheduler's commands here do not list the partitions.")
     names = [one.name for one in diagnosis.partitions]
@@ -56,32 +54,24 @@ def partition(diagnosis: Diagnosis) -> CheckResult:
         text = f"The scheduler has no partition {missing[0]!r}."
         hint = f"{did_you_mean(missing[0], names)} There are: {listed(names)}.".lstrip()
         return wrong(text, hint, "scheduler.partition")
-    down = [one.name for one in _chosen(diagnosis) if not one.up]
+    down = [one.name for one in chosen(diagnosis.partitions, diagnosis.site.allocation) if not one.up]
     if down and len(down) == len(asked):
         text = f"The partition {listed(down)} starts no jobs at present."
         return note(text, "Choose another one, or wait: jobs stay in the queue.")
     return fine(f"{listed(asked)} {'is' if len(asked) == 1 else 'are'} there.")
 
 
-def _partitions(diagnosis: Diagnosis) -> tuple[Partition, ...]:
+def _find_partitions(diagnosis: Diagnosis) -> None:
     dialect = diagnosis.scheduler
-    command = dialect.ask_partitions()
-    found = dialect.partitions(diagnosis.connection.run(command)) if command is not None else ()
-    command = dialect.ask_gpus()
-    if command is None:
-        return found
-    gpus = dialect.most_gpus(diagnosis.connection.run(command))
-    return tuple(msgspec.structs.replace(one, gpus=gpus) for one in found)
-
-
-def _chosen(diagnosis: Diagnosis) -> list[Partition]:
-    return chosen(diagnosis.partitions, diagnosis.site.allocation)
+    if (command := dialect.ask_partitions()) is not None:
+        diagnosis.partitions = dialect.partitions(diagnosis.connection.run(command))
+    if (command := dialect.ask_gpus()) is not None:
+        gpus = dialect.most_gpus(diagnosis.connection.run(command))
+        diagnosis.partitions = tuple(msgspec.structs.replace(one, gpus=gpus) for one in diagnosis.partitions)
 
 
 def time_limit(diagnosis: Diagnosis) -> CheckResult:
     """Whether the time asked for is allowed."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     asked = diagnosis.site.allocation
     longest, seconds = longest_time(diagnosis.partitions, asked), seconds_asked(asked)
     if longest is None:
@@ -89,7 +79,7 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
     found = time_problem(diagnosis.partitions, asked)
     if found is not None:
         return refused(found)
-    where = listed([one.name for one in _chosen(diagnosis)])
+    where = listed([one.name for one in chosen(diagnosis.partitions, diagnosis.site.allocation)])
     if not seconds:
         return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
     if seconds > longest:
@@ -101,10 +91,8 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
 
 def gpus(diagnosis: Diagnosis) -> CheckResult:
     """Whether a node has as many GPUs as are asked for, and of that name."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     asked = diagnosis.site.allocation.gpus or 0
-    there = _chosen(diagnosis)
+    there = chosen(diagnosis.partitions, diagnosis.site.allocation)
     counts = [one.gpus for one in there if one.gpus is not None]
     where = listed([one.name for one in there])
     if not counts:
@@ -130,8 +118,6 @@ def gpus(diagnosis: Diagnosis) -> CheckResult:
 
 def account(diagnosis: Diagnosis) -> CheckResult:
     """Whether the account is one of the person's own, where the scheduler lists them."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     exported = "" if diagnosis.site.allocation.account else diagnosis.connection.account()
     named = diagnosis.site.allocation.account or exported
     source = f", which {diagnosis.scheduler.account_variable} names there" if exported else ""
@@ -150,8 +136,6 @@ def account(diagnosis: Diagnosis) -> CheckResult:
 
 def request(diagnosis: Diagnosis) -> CheckResult:
     """Whether the scheduler would take such a job: account, reservation, QOS, features and all else at once."""
-    if not diagnosis.scheduler.has_queue:
-        return untried("There is no scheduler.")
     dialect = diagnosis.scheduler
     command = dialect.ask_acceptance()
     if command is None:

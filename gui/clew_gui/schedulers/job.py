@@ -263,15 +263,7 @@ def _is_folder(text: str) -> bool:
 
 def _is_argument(text: str) -> bool:
     """Whether a command line can hold the text: no NUL, and nothing that UTF-8 cannot write."""
-    return "\0" not in text and text.isascii() | _encodes(text)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return re.search("[\0\ud800-\udfff]", text) is None
 
 
 def _wrong(where: str, label: str, value: str) -> Problem:

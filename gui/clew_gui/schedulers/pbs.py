@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from clew_gui.base.times import read_clock
 from clew_gui.schedulers import slurm
-from clew_gui.schedulers.allocation import clock_asked
+from clew_gui.schedulers.allocation import Partition, clock_asked
 from clew_gui.schedulers.job import (
     DIRECTIVE_VALUE,
     SCHEDULER_LOG,
@@ -17,7 +17,6 @@ from clew_gui.schedulers.job import (
     check_job,
     short_name,
 )
-from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.scheduler import (
     Command,
     Refusal,

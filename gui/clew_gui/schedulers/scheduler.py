@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from clew_gui.schedulers.allocation import Partition
 from clew_gui.schedulers.job import SCRIPT, UNEXPORT, Directives, JobRef, JobSpec, check_job, render, render_plain
-from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import Problem
 

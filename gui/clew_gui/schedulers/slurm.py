@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from clew_gui.base.times import read_time
-from clew_gui.schedulers.allocation import clock_asked
+from clew_gui.schedulers.allocation import Partition, clock_asked
 from clew_gui.schedulers.job import (
     DIRECTIVE_VALUE,
     SCHEDULER_LOG,
@@ -19,7 +19,6 @@ from clew_gui.schedulers.job import (
     check_job,
     long_name,
 )
-from clew_gui.schedulers.partitions import Partition
 from clew_gui.schedulers.scheduler import (
     Command,
     Refusal,

@@ -4,12 +4,14 @@ leaves."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
 from clew_gui.schedulers.state import ENDED, ON_NODE, JobState, Phase
 
 _LINE = re.compile(r"([a-z]{1,16})=([^\n\0]{0,300})")
+_NUMBERS = ("restart", "starts", "began", "until", "written")
 NAME = re.compile(r"record\.[0-9]{1,6}")
 """Files in the job's folder that are records: one for each time that the scheduler started the job."""
 
@@ -42,20 +44,9 @@ def parse_record(text: str, job: str) -> ExitRecord | None:
     values = {match[1]: match[2] for line in text.split("\n") if (match := _LINE.fullmatch(line))}
     if values.get("job") != job or values.get("state") not in ("running", "ending", "ended") or "code" not in values:
         return None
-    return ExitRecord(
-        job=job,
-        state=values["state"],
-        why=values.get("why", ""),
-        detail=values.get("detail", ""),
-        id=values.get("id", ""),
-        host=values.get("host", ""),
-        code=_number(values["code"]),
-        restart=_number(values.get("restart", "")) or 0,
-        starts=_number(values.get("starts", "")) or 0,
-        began=_number(values.get("began", "")) or 0,
-        until=_number(values.get("until", "")) or 0,
-        written=_number(values.get("written", "")) or 0,
-    )
+    words: dict[str, Any] = {name: values.get(name, "") for name in ("state", "why", "detail", "id", "host")}
+    numbers: dict[str, Any] = {name: _number(values.get(name, "")) or 0 for name in _NUMBERS}
+    return ExitRecord(job=job, code=_number(values["code"]), **words, **numbers)
 
 
 def _number(text: str) -> int | None:

@@ -4,7 +4,7 @@ instead."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 import msgspec
@@ -20,7 +20,7 @@ from clew_shared.base.problem import Problem
 MAX_TEXT = 4000
 MAX_ENTRIES = 64
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_TEXTS = {
+_FORMS = {
     "host": ("host", "The host"),
     "user": ("user", "The user"),
     "key": ("local path", "The key file"),
@@ -28,8 +28,6 @@ _TEXTS = {
     "venv": ("remote path", "The virtual environment"),
     "data": ("remote path", "The data folder"),
     "scratch": ("remote path", "The scratch folder"),
-}
-_LISTS = {
     "jump": ("jump", "A hop"),
     "fingerprints": ("fingerprint", "A fingerprint"),
     "modules": ("module", "A module"),
@@ -112,7 +110,7 @@ def check_site(site: Site) -> list[Problem]:
     if site.format != SITE_FORMAT:
         text = f"The site has format {site.format}; this version reads format {SITE_FORMAT}."
         found.append(Problem("site.format", text, "A newer Clew may have written it.", "format"))
-    found += _check_texts(site) + _check_lists(site) + _check_way(site) + _check_words(site)
+    found += _check_forms(site) + _check_way(site) + _check_words(site)
     if site.gres and not is_gres(site.gres):
         text = f"The GPU resource cannot be {site.gres[:40]!r}."
         found.append(Problem("site.gres", text, "Write gpu, gpu:tesla or what `sinfo -o %G` shows.", "gres"))
@@ -120,30 +118,25 @@ def check_site(site: Site) -> list[Problem]:
     return found + _check_secrets(site)
 
 
-def _check_texts(site: Site) -> list[Problem]:
+def _check_forms(site: Site) -> list[Problem]:
     found: list[Problem] = []
-    for name, (form, label) in _TEXTS.items():
-        found += check_form(form, getattr(site, name), name, label)
+    for name, (form, label) in _FORMS.items():
+        found += [problem for text in _texts(site, name) for problem in check_form(form, text, name, label)]
+    directives = scheduler_of(site.scheduler).directives
+    found += [problem for line in site.extra for problem in check_directive(line, directives)]
+    for name in ("jump", "fingerprints", "modules", "extra"):
+        if "" in (texts := _texts(site, name)) and name in _FORMS:
+            found.append(Problem("site.form", f"{_FORMS[name][1]} cannot be empty.", where=name))
+        if len(texts) > MAX_ENTRIES:
+            text = f"{name} has {len(texts)} entries; {MAX_ENTRIES} are allowed."
+            found.append(Problem("site.form", text, where=name))
     return found
 
 
-def _check_lists(site: Site) -> list[Problem]:
-    found: list[Problem] = []
-    for name, (form, label) in _LISTS.items():
-        values: tuple[str, ...] = getattr(site, name)
-        found += [problem for value in values for problem in check_form(form, value, name, label)]
-        found += [Problem("site.form", f"{label} cannot be empty.", where=name)] * ("" in values)
-        found += _check_number(values, name)
-    directives = scheduler_of(site.scheduler).directives
-    found += [problem for line in site.extra for problem in check_directive(line, directives)]
-    return found + _check_number(site.extra, "extra")
-
-
-def _check_number(values: Iterable[object], name: str) -> list[Problem]:
-    number = len(tuple(values))
-    if number <= MAX_ENTRIES:
-        return []
-    return [Problem("site.form", f"{name} has {number} entries; {MAX_ENTRIES} are allowed.", where=name)]
+def _texts(site: Site, name: str) -> tuple[str, ...]:
+    """The texts in a field, which may have several."""
+    value: str | tuple[str, ...] = getattr(site, name)
+    return (value,) if isinstance(value, str) else value
 
 
 def _check_way(site: Site) -> list[Problem]:
@@ -182,9 +175,5 @@ def _check_words(site: Site) -> list[Problem]:
 
 
 def _check_secrets(site: Site) -> list[Problem]:
-    found = []
-    for name in ("title", "note", "prologue", "host", "user", "key"):
-        found += check_secrets(name, getattr(site, name))
-    for name in ("jump", "extra", "modules"):
-        found += [problem for text in getattr(site, name) for problem in check_secrets(name, text)]
-    return found
+    names = ("title", "note", "prologue", "host", "user", "key", "jump", "extra", "modules")
+    return [problem for name in names for text in _texts(site, name) for problem in check_secrets(name, text)]

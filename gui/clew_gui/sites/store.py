@@ -18,7 +18,7 @@ from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.base.remedies import list_all, turn_on
 
 
@@ -76,8 +76,8 @@ class SiteStore:
             return THIS_COMPUTER
         path = self.path(name)
         if not path.exists():
-            known = ", ".join(self.names())
-            raise problem("site.absent", f"There is no site {name!r}.", f"There are: {known}.", name, list_all("sites"))
+            hint = did_you_mean(name, self.names()) or f"There are: {', '.join(self.names())}."
+            raise problem("site.absent", f"There is no site {name!r}.", hint, name, list_all("sites"))
         return read_site(path)
 
     def known(self) -> dict[str, Site | None]:
@@ -118,7 +118,7 @@ class SiteStore:
             if (shared := self.path(name)) != path and shared.exists():
                 text = f"The site {name!r} is for all users of this computer and cannot be removed from here."
                 raise problem("site.common", text, f"Its file is {shared}.", name) from None
-            raise problem("site.absent", f"There is no site {name!r}.", "", name, list_all("sites")) from None
+            self.load(name)  # raises: there is no such site
         except OSError as error:
             raise problem("site.write", f"{path} cannot be removed: {error.strerror}.", where=str(path)) from None
         return path

@@ -85,36 +85,23 @@ _BEGIN, _END = ConfigLine("<begin>", (), ""), ConfigLine("<end>", (), "")
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
+_COMMENT = re.compile(r'((?:[^"#]|"[^"]*(?:"|$)|(?<=[^ \t])#)*).*', re.DOTALL)
+"""A text, and in the group all before a word that begins with ``#``, unless that is quoted."""
+
+
 def parse_line(line: str) -> ConfigLine | None:
     """A line of ssh_config(5); None for comments, empty lines and what cannot be read."""
     bare = line.strip()
     if not bare or bare.startswith("#"):
         return None
-    keyword, rest = _split_keyword(bare)
-    rest = rest if keyword.lower() in _COMMANDS else _without_comment(rest)
+    keyword = re.split("[ \t=]", bare, maxsplit=1)[0]
+    rest = re.sub("[ \t]*=?[ \t]*", "", bare[len(keyword) :], count=1)  # Port 22, Port=22 and Port = 22 are the same
+    rest = rest if keyword.lower() in _COMMANDS else _COMMENT.sub(r"\1", rest).rstrip()
     try:
         arguments = tuple(shlex.split(rest, comments=False, posix=True)) if "\\" not in rest else tuple(rest.split())
     except ValueError:  # an open quote
         return None
     return ConfigLine(keyword.lower(), arguments, rest.strip()) if keyword else None
-
-
-def _without_comment(text: str) -> str:
-    """Returns the text before a word that begins with ``#``, unless that is quoted."""
-    quoted = False
-    for place, char in enumerate(text):
-        if char == '"':
-            quoted = not quoted
-        elif char == "#" and not quoted and text[place - 1 : place] in ("", " ", "\t"):
-            return text[:place].rstrip()
-    return text
-
-
-def _split_keyword(bare: str) -> tuple[str, str]:
-    """``Port 22``, ``Port=22`` and ``Port = 22`` are the same."""
-    end = next((place for place, char in enumerate(bare) if char in " \t="), len(bare))
-    rest = bare[end:].lstrip(" \t")
-    return bare[:end], rest[1:].lstrip(" \t") if rest.startswith("=") else rest
 
 
 def read_lines(path: Path, depth: int = 0) -> Iterator[ConfigLine]:

@@ -48,16 +48,14 @@ def _log_in(hops: Sequence[Hop], asker: Prompter, files: SshFiles, timeout: floa
     """Log in hop by hop, each through the one before; when one fails those before are closed."""
     from clew_gui.ssh.paramiko_connection import dial_paramiko  # a tenth of a second, in the thread that logs in
 
-    connection: ParamikoConnection | None = None
-    for hop in hops:
+    first, *others = hops
+    connection = dial_paramiko(first, files, asker, timeout)
+    for hop in others:
         try:
             connection = dial_paramiko(hop, files, asker, timeout, connection)
         except BaseException:
-            if connection is not None:
-                connection.close_all()
+            connection.close_all()
             raise
-    if connection is None:
-        raise ValueError("there is no hop to dial")
     connection.owns_below = True
     return connection
 

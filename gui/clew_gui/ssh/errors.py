@@ -151,12 +151,10 @@ def refused_answers(title: str, kinds: set[PromptKind]) -> ProblemError:
     """A password or a code was wrong, or the server says so of both."""
     if kinds == {PromptKind.PASSWORD}:
         hint = "Type it again. If it is right, the account may be locked for a while, or it is another user name there."
-        hint = f"{hint} {_LIMIT}"
-        return problem("ssh.password", f"The password for {title} was refused.", hint, title)
+        return problem("ssh.password", f"The password for {title} was refused.", f"{hint} {_LIMIT}", title)
     what = "The password or the one-time code" if PromptKind.PASSWORD in kinds else "The one-time code"
     hint = "A code works once and for half a minute: wait for the next one. The clock of the phone must be right."
-    hint = f"{hint} {_LIMIT}"
-    return problem("ssh.code", f"{what} for {title} was refused.", hint, title)
+    return problem("ssh.code", f"{what} for {title} was refused.", f"{hint} {_LIMIT}", title)
 
 
 def not_approved(title: str, said: str) -> ProblemError:

@@ -21,7 +21,7 @@ import msgspec
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.prompts import Prompt, Prompter
 from clew_shared.base import operating_system
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 
 _TURN_S = 0.1
 """Windows notices Ctrl+C between two waits only."""
@@ -59,14 +59,10 @@ class HolderNotice(msgspec.Struct, frozen=True, tag=True):
     greeting: bool = False
 
 
-class LoginHeld(msgspec.Struct, frozen=True, tag=True):
-    """It holds the login. Nothing else comes."""
+class LoginDone(msgspec.Struct, frozen=True, tag=True):
+    """It holds the login, or it failed with ``problems``. Nothing else comes."""
 
-
-class LoginFailed(msgspec.Struct, frozen=True, tag=True):
-    """The login failed. Nothing else comes."""
-
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
 
 
 class PersonAnswer(msgspec.Struct, frozen=True):
@@ -75,7 +71,7 @@ class PersonAnswer(msgspec.Struct, frozen=True):
     text: str | None
 
 
-HolderMessage = PersonAsked | AnswerRefused | HolderNotice | LoginHeld | LoginFailed
+HolderMessage = PersonAsked | AnswerRefused | HolderNotice | LoginDone
 
 
 def send(file: IO[bytes], message: HolderRequest | PersonAnswer | HolderMessage) -> None:
@@ -133,10 +129,9 @@ class _Talk:
                     asker.refused(prompt)
                 case HolderNotice(text, greeting):
                     (asker.show_greeting if greeting else asker.show_message)(text)
-                case LoginHeld():
+                case LoginDone(problems):
+                    raise_all(problems)
                     return
-                case LoginFailed(problems):
-                    raise ProblemError(*problems)
 
     def _tell(self, message: HolderRequest | PersonAnswer) -> None:
         if self._process.stdin is not None:

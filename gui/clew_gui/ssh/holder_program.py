@@ -23,8 +23,7 @@ from clew_gui.ssh.holder import (
     HolderMessage,
     HolderNotice,
     HolderRequest,
-    LoginFailed,
-    LoginHeld,
+    LoginDone,
     PersonAnswer,
     PersonAsked,
     read_request,
@@ -58,9 +57,9 @@ def main() -> int:
         login = _record(request, connection, relay)
         write_record(request.folder, login)
     except ProblemError as error:
-        talk.say(LoginFailed(error.problems))
+        talk.say(LoginDone(error.problems))
         return 1
-    talk.say(LoginHeld())
+    talk.say(LoginDone())
     _let_go_of_standard_streams()
     threading.Thread(target=_accept, args=(listener, relay), name="programs", daemon=True).start()
     stay(relay, request.folder, login.keep_s)

@@ -152,10 +152,8 @@ class KeptLogins:
         with self._writing(hops[-1].title):
             for folder in (self.folder.parent, self.folder):
                 make_private(folder)
-        connection: ParamikoConnection | None = None
-        found: ParamikoConnection | None = None
-        for number in range(1, len(hops) + 1):
-            way, below = hops[:number], connection
+        below: ParamikoConnection | None = None
+        for way in (hops[:number] for number in range(1, len(hops) + 1)):
             name = login_id(way)
             try:
                 with self._writing(hops[-1].title), self._alone(name, hops[-1].title, asker):
@@ -164,8 +162,7 @@ class KeptLogins:
             finally:
                 if below is not None:  # the next one goes through its login, and needs no more of this program
                     below.close()
-        if connection is None:
-            raise ValueError("there is no hop to dial")
+            below = connection
         if found is None:
             minutes = f"{self._files.keep_login_s / 60:g} min"
             stays = f"You stay logged in to {hops[-1].title} until {minutes} after the last use"
@@ -248,10 +245,10 @@ class KeptLogins:
         """End these, and return them. One that a further login goes through stays while that one is there."""
         left = {one.id: one for one in self.all()}
         ended: list[KeptLogin] = []
-        while free := [one for one in left.values() if one.id in ids and not _is_way(one, left.values())]:
+        while free := [one for one in left if one in ids and all(other.through != one for other in left.values())]:
             for one in free:
-                self._clear(one.id)
-                ended.append(left.pop(one.id))
+                self._clear(one)
+                ended.append(left.pop(one))
         return ended
 
     def clear(self) -> None:
@@ -306,17 +303,13 @@ class KeptLogins:
         address = folder / SOCKET
         if not os.path.lexists(address):
             return None
-        _check(address, _is_address)
+        _check(address, lambda mode: stat.S_ISSOCK(mode) or stat.S_ISREG(mode))  # what ``listen_locally`` makes
         with suppress(OSError):  # it ends in this moment
             return msgspec.structs.replace(record, used=last_use(folder)) if _runs(record) else None
         return None
 
     def _lock_file(self, name: str) -> IO[bytes]:
         return open(self.folder / f"{name}{_LOCK}", "ab", opener=lambda path, flags: os.open(path, flags, 0o600))
-
-
-def _is_way(login: KeptLogin, others: Collection[KeptLogin]) -> bool:
-    return any(other.through == login.id for other in others)
 
 
 def _runs(login: KeptLogin) -> bool:
@@ -333,11 +326,6 @@ def _end_holder(login: KeptLogin) -> None:
     deadline = time.monotonic() + _END_S
     while _runs(login) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
-
-
-def _is_address(mode: int) -> bool:
-    """Whether it may be what ``listen_locally`` makes."""
-    return stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
 
 
 def _check(path: Path, is_kind: Callable[[int], bool]) -> None:

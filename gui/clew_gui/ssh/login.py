@@ -61,7 +61,6 @@ class Login:
         self._asker = asker
         self._tried: set[bytes] = set()
         self._rounds = 0
-        self._refusals = 0
         self._asked: list[Prompt] = []
         self._answers: list[str] = []
         self._wrong: list[list[str]] = []
@@ -260,7 +259,7 @@ class Login:
         ]
 
     def _again(self) -> str:
-        return "That was refused." if self._refusals else ""
+        return "That was refused." if self._wrong else ""
 
     def _answer(self, prompts: Sequence[Prompt]) -> list[str]:
         given: list[str] = []
@@ -282,7 +281,6 @@ class Login:
         try:
             return attempt()
         except (paramiko.SSHException, EOFError, OSError):
-            self._refusals += 1
             self._wrong.append(self._answers)
             for prompt in prompts:
                 self._asker.refused(prompt)

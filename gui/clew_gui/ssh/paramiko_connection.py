@@ -230,21 +230,17 @@ class ParamikoConnection:
         self._files = files
         self._asker = asker
         self._below = below
-        self._link = link
+        self.link = link
+        """What speaks SSH underneath."""
         self._sftp_is_there = True
         self._resting: paramiko.SFTPClient | None = None
         """An SFTP session that nobody uses just now, for the next file."""
         self._resting_lock = threading.Lock()
 
     @property
-    def link(self) -> SshTransport:
-        """Returns what speaks SSH underneath."""
-        return self._link
-
-    @property
     def alive(self) -> bool:
         """See ``Connection.alive``."""
-        return self._link.is_active()
+        return self.link.is_active()
 
     # --- Commands ----------------------------------------------------------------------------------------------------
 
@@ -259,8 +255,8 @@ class ParamikoConnection:
             noise = err.result()
             status = channel.recv_exit_status()
             writer.join()
-        if status == -1 and self._link.has_ended(channel):
-            raise lost(self._title, self._link.goodbye)
+        if status == -1 and self.link.has_ended(channel):
+            raise lost(self._title, self.link.goodbye)
         return unmarked(status, out, noise, mark, self._title)
 
     def open(self, command: Command, timeout: float = 30.0) -> ChannelStream:
@@ -269,7 +265,7 @@ class ParamikoConnection:
         with self._session(f"the command {_short(command)}", timeout, keep=True) as channel:
             channel.exec_command(marked(command, mark))
             rest = skip_noise(channel.recv, mark, self._title)
-        return ChannelStream(self._link, channel, self._title, rest, mark)
+        return ChannelStream(self.link, channel, self._title, rest, mark)
 
     def terminal(self, command: Command, term: str, size: Size | None, timeout: float = 30.0) -> ChannelTerminal:
         """See ``Connection.terminal``."""
@@ -279,23 +275,23 @@ class ParamikoConnection:
             else:
                 channel.set_combine_stderr(True)
             channel.exec_command(for_login_shell(shell_line(command)))
-        return ChannelTerminal(self._link, channel, self._title)
+        return ChannelTerminal(self.link, channel, self._title)
 
     # --- Streams and hops --------------------------------------------------------------------------------------------
 
     def connect(self, host: str, port: int, timeout: float = 10.0) -> ChannelStream:
         """See ``Connection.connect``."""
-        return ChannelStream(self._link, self.tcp_channel(host, port, timeout), self._title)
+        return ChannelStream(self.link, self.tcp_channel(host, port, timeout), self._title)
 
     def tcp_channel(self, host: str, port: int, timeout: float) -> paramiko.Channel:
         """A bare channel to ``host:port``, for a further hop. Raises ``ProblemError``."""
         try:
-            return self._link.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout)
+            return self.link.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout)
         except paramiko.ChannelException as error:
-            raise refused_channel(self._title, host, port, error.code, self._link.refusal) from error
+            raise refused_channel(self._title, host, port, error.code, self.link.refusal) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             if self._is_over(error):
-                raise lost(self._title, self._link.goodbye) from error
+                raise lost(self._title, self.link.goodbye) from error
             raise cannot_connect(self._title, host, port, f"no answer within {timeout:g} s") from error
 
     def hop(self, hop: Hop, timeout: float = 30.0) -> ParamikoConnection:
@@ -353,7 +349,7 @@ class ParamikoConnection:
             return shell()
         channel = client.get_channel()
         if channel is None:
-            raise lost(self._title, self._link.goodbye)
+            raise lost(self._title, self.link.goodbye)
         with self._bounded(channel, path, timeout, keep=True, started=time.monotonic()):
             try:
                 found = sftp(client)
@@ -378,8 +374,8 @@ class ParamikoConnection:
                 channel.invoke_subsystem("sftp")
                 return paramiko.SFTPClient(channel)
             except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
-                if not self._link.is_active():
-                    raise lost(self._title, self._link.goodbye) from error
+                if not self.link.is_active():
+                    raise lost(self._title, self.link.goodbye) from error
             channel.close()
         self._sftp_is_there = False
         return None
@@ -410,7 +406,7 @@ class ParamikoConnection:
         """Use of a channel within ``timeout`` after it ``started``; the channel is closed afterwards, unless all went
         well and it is to be kept."""
         good = False
-        bound = Bound(self._link, channel, timeout - (time.monotonic() - started))
+        bound = Bound(self.link, channel, timeout - (time.monotonic() - started))
         try:
             with bound:
                 yield
@@ -418,7 +414,7 @@ class ParamikoConnection:
         except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
             if bound.expired:
                 raise timed_out(self._title, what, timeout) from error
-            raise lost(self._title, self._link.goodbye) from error
+            raise lost(self._title, self.link.goodbye) from error
         finally:
             if not (good and keep):
                 with suppress(paramiko.SSHException, EOFError, OSError):
@@ -428,27 +424,27 @@ class ParamikoConnection:
 
     def _open_session(self, what: str, timeout: float) -> paramiko.Channel:
         try:
-            return self._link.open_session(timeout=timeout)
+            return self.link.open_session(timeout=timeout)
         except (paramiko.SSHException, EOFError, OSError) as error:
             if _is_refused(error):
                 if self._rest(None):  # its session is of more use now
                     return self._open_session(what, timeout)
-                raise no_further_command(self._title, self._link.refusal) from error
+                raise no_further_command(self._title, self.link.refusal) from error
             if self._is_over(error):
-                raise lost(self._title, self._link.goodbye) from error
+                raise lost(self._title, self.link.goodbye) from error
             raise timed_out(self._title, what, timeout) from error
 
     def _is_over(self, error: Exception) -> bool:
         """Whether a channel was not opened because the link has ended: who sends may notice it before who reads."""
-        return not self._link.is_active() or not isinstance(error, paramiko.SSHException)
+        return not self.link.is_active() or not isinstance(error, paramiko.SSHException)
 
     def probe(self, timeout: float = 5.0) -> bool:
         """See ``Connection.probe``."""
-        return self._link.is_active() and self._link.ping(timeout)
+        return self.link.is_active() and self.link.ping(timeout)
 
     def close(self) -> None:
         """See ``Connection.close``."""
-        self._link.end()
+        self.link.end()
         if self.owns_below and self._below is not None:
             self._below.close_all()
 

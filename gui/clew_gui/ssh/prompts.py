@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -163,22 +164,13 @@ class Unattended(AskOnce):
         return known
 
 
+_CODE = re.compile("one-time|one time|otp|code|token|verification|factor|authenticator|response|new pass")
+
+
 def kind_of(text: str) -> PromptKind:
     """Recognises what a server asks for, from its wording. What is not clearly a password is a code."""
     words = text.lower()
-    code = (
-        "one-time",
-        "one time",
-        "otp",
-        "code",
-        "token",
-        "verification",
-        "factor",
-        "authenticator",
-        "response",
-        "new pass",
-    )
-    return PromptKind.PASSWORD if "password" in words and not any(word in words for word in code) else PromptKind.CODE
+    return PromptKind.PASSWORD if "password" in words and not _CODE.search(words) else PromptKind.CODE
 
 
 def server_words(title: str, text: str) -> str:
@@ -266,10 +258,9 @@ def headless_prompter(environment: Mapping[str, str], has_terminal: Callable[[],
 
 def spoken(prompt: Prompt) -> str:
     """The whole question as text, for a terminal or a small dialog."""
-    question = prompt.text.strip() or {PromptKind.CONFIRM: "Continue?"}.get(
-        prompt.kind, f"{prompt.kind.value.capitalize()}:"
-    )
-    answers = " (yes/no)" if prompt.kind is PromptKind.CONFIRM else ""
+    is_choice = prompt.kind is PromptKind.CONFIRM
+    question = prompt.text.strip() or ("Continue?" if is_choice else f"{prompt.kind.value.capitalize()}:")
+    answers = " (yes/no)" if is_choice else ""
     return "\n".join(filter(None, [prompt.again, *prompt.details, f"({prompt.title}) {question}{answers}"]))
 
 

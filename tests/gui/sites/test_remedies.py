@@ -9,8 +9,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.schedulers.allocation import AllocationRequest
-from clew_gui.schedulers.partitions import Partition, time_problem
+from clew_gui.schedulers.allocation import AllocationRequest, Partition, time_problem
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.views.sites.dialogs import ModulesDialog

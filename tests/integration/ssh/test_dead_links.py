@@ -281,7 +281,7 @@ def test_a_message_that_leaves_behind_its_channels_end_does_no_harm(
     """As when a command ends while another thread is about to end its input: to a server that is a broken client."""
     connection = reconnecting.connected()
     assert isinstance(connection, ParamikoConnection)
-    link: Any = connection._link  # with the private methods of paramiko's channels
+    link: Any = connection.link  # with the private methods of paramiko's channels
     channel = link.open_session()
     channel.exec_command("cat")
     late = Message()

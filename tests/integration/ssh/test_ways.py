@@ -57,7 +57,7 @@ def test_a_cipher_that_authenticates_by_itself_comes_first_where_the_server_has_
     trust(files, server)
     with closing(dial_paramiko(hop_to(server, "user"), files, AskOnce(Person({})))) as connection:
         assert connection.run("echo in").stdout == b"in\n"
-        link: Any = connection._link
+        link: Any = connection.link
         assert taken in link.remote_cipher
         assert taken in link.local_cipher
 

@@ -159,7 +159,9 @@ def test_everything_wrong_is_told_at_once_and_nothing_is_kept(said: Said, home: 
         (["add", "x", "--host", "h", "--scheduler", "lsf"], "invalid choice"),
         (["add", "x", "--host", "h", "--module", "a b"], "A module cannot be 'a b'"),
         (["add", "local", "--host", "h"], "always means this computer"),
-        (["show", "x"], "There is no site 'x'"),
+        (["show", "x"], "There is no site 'x'. There are: local."),
+        (["doctor", "locl"], "There is no site 'locl'. Did you mean local?"),
+        (["remove", "locl"], "There is no site 'locl'. Did you mean local?"),
         (["remove", "local"], "cannot be removed"),
     ],
 )

@@ -142,7 +142,7 @@ def test_an_approval_that_is_given_elsewhere_costs_no_time(
     assert diagnosis.left_s == pytest.approx(left)
 
 
-@pytest.mark.parametrize(("checks", "before"), [(CHECKS, {"login"}), (HERE, set())], ids=["site", "here"])
+@pytest.mark.parametrize(("checks", "before"), [(CHECKS, {"login", "queue"}), (HERE, set())], ids=["site", "here"])
 def test_each_check_needs_only_what_is_looked_at_before_it(checks: Sequence[Check[Any]], before: set[str]) -> None:
     known = set(before)
     for check in checks:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from contextlib import closing
 
 import msgspec
 
@@ -118,11 +119,8 @@ def look(context: CommandContext, name: str, made: Site, consent: bool) -> Found
         consents(context.places).give(all_words(made))
     context.note(f"Looking for the scheduler on {address(made)} …")
     try:
-        connection = open_connection(name, made, context.places, AskOnce(headless_prompter(os.environ)))
-        try:
+        with closing(open_connection(name, made, context.places, AskOnce(headless_prompter(os.environ)))) as connection:
             return look_for_scheduler(connection)
-        finally:
-            connection.close()
     except ProblemError as error:
         first = error.problems[0]
         hint = f"{first.hint} {_UNSEEN}".lstrip()
@@ -138,11 +136,8 @@ def modules(context: CommandContext, name: str, found: Site, pattern: str, as_js
     """List what ``module avail`` has. Raises ``ProblemError`` when nothing fits or there is no such command."""
     if is_local(found):
         raise problem("site.local", "This computer has no modules of a site.", where=name)
-    connection = open_connection(name, found, context.places, AskOnce(headless_prompter(os.environ)))
-    try:
+    with closing(open_connection(name, found, context.places, AskOnce(headless_prompter(os.environ)))) as connection:
         there = available(connection)
-    finally:
-        connection.close()
     names = matching(there, pattern)
     if not names and not as_json:
         text = f"None of the {len(there.names)} modules has {pattern!r} in its name."

@@ -31,25 +31,19 @@ _FLAGS = {"title": "TEXT", "host": "H", "user": "U", "port": "N", "jump": "J", "
 def site(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew site add|list|show|set|doctor|modules|remove``: returns the exit status."""
     options = _parser().parse_args(list(argv))
-    store = site_store(context.places)
-    if options.action == "add":
-        return _add(context, store, options)
-    if options.action == "show":
-        return site_show(context, store, options)
-    if options.action == "set":
-        return set_fields(context, store, options)
-    if options.action == "remove":
-        return _remove(context, store, options)
-    if options.action in ("doctor", "modules"):
-        from clew_gui.commands.sites import (
-            doctor as site_doctor,  # SSH takes a moment to import; the other actions need none
-        )
+    actions = {"add": _add, "show": site_show, "set": set_fields, "remove": _remove}
+    actions |= dict.fromkeys(("doctor", "modules"), _examine)
+    return actions.get(options.action, _list)(context, site_store(context.places), options)
 
-        found = store.load(options.name)
-        if options.action == "modules":
-            return site_doctor.modules(context, options.name, found, options.pattern, options.json)
-        return site_doctor.examine_site(context, options.name, found, options.job, options.json)
-    return _list(context, store, options.json)
+
+def _examine(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
+    # SSH takes a moment to import; the other actions need none.
+    from clew_gui.commands.sites import doctor as site_doctor
+
+    found = store.load(options.name)
+    if options.action == "modules":
+        return site_doctor.modules(context, options.name, found, options.pattern, options.json)
+    return site_doctor.examine_site(context, options.name, found, options.job, options.json)
 
 
 def _parser() -> Parser:
@@ -188,10 +182,10 @@ def _made(options: argparse.Namespace, base: Site, known: Mapping[str, Site | No
 # --- list, show, remove -----------------------------------------------------------------------------------------------
 
 
-def _list(context: CommandContext, store: SiteStore, in_json: bool) -> int:
+def _list(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:
     known = store.all()
     hosts = _free_hosts(known)
-    if in_json:
+    if options.json:
         context.say_json({"sites": [as_json(one, store) for one in known], "ssh_config": hosts})
         return OK
     table = Table(box=None, pad_edge=False, header_style="bold")
