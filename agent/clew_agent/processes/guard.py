@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -93,18 +92,8 @@ def watch_headless(
     if fold.problem is not None:
         say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:
-        _undo(folder, attempt, size)
+        folder.undo(attempt, size)
     return fold
-
-
-def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
-    """Empty the folder of a first attempt and remove it; of a later one take back its journal and its log."""
-    if len(folder.attempts()) == 1:
-        shutil.rmtree(folder.path)
-        return
-    folder.journal(attempt).unlink()
-    folder.changed_spec(attempt).unlink(missing_ok=True)
-    os.truncate(folder.log, log_size)
 
 
 def watch(

@@ -24,9 +24,7 @@ from clew_gui.commands.output.progress import (
 from clew_gui.commands.output.result import exit_status, result_lines, title, why
 from clew_gui.commands.run import follow
 from clew_gui.commands.run.follow import Follower
-from clew_gui.commands.run.run import RunOutcome, refusal
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
 from clew_shared.journal.files import JournalWriter, journal_path
@@ -247,16 +245,6 @@ def test_the_result_names_values_goals_and_folder(tmp_path: Path) -> None:
 def test_the_title_says_what_is_run() -> None:
     assert title(RunSpec(exercise="softmax"), CARD) == "Softmax: seed 1, data mnist"
     assert title(RunSpec(exercise="mine", preset="tiny", seed=7), None) == "mine: preset tiny, seed 7"
-
-
-def test_a_refusal_without_a_reason_is_said() -> None:
-    assert str(refusal(RunOutcome(History(), 2, ""))) == "The agent refused the run and gave no reason."
-    assert str(refusal(RunOutcome(History(), 2, "No MNIST here."))) == "No MNIST here."
-
-
-def test_the_reasons_of_a_refusal_keep_their_codes() -> None:
-    reasons = (Problem("data.missing", "No MNIST here."), Problem("spec.seed", "No seed."))
-    assert refusal(RunOutcome(History(), 2, "", refused=reasons)).problems == reasons
 
 
 def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> None:

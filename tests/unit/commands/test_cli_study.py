@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import scaling_of
-from clew_gui.commands.run import run as run_command
 from clew_gui.commands.run import run_study as command
 from clew_gui.commands.run import studies
-from clew_gui.commands.run.run import RunOutcome
+from clew_gui.commands.run.own_agent import RunOutcome
 from clew_gui.session.kept_studies import study_lock
 from clew_gui.session.study_runner import StudyResult
 from clew_shared.base.places import find_places
@@ -70,8 +71,10 @@ class Trainer:
         self.stop_at = 0
 
     def __call__(
-        self, _shell: object, spec: RunSpec, card: ExerciseCard, folder: Path, heading: str, *_more: object
+        self, _shell: object, _own: object, spec: RunSpec, card: ExerciseCard, heading: str, *_more: object, **_: object
     ) -> RunOutcome:
+        spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+        folder = find_places().runs / spec.run
         self.specs.append(spec)
         self.headings.append(heading)
         stopped = len(self.specs) == self.stop_at
@@ -98,13 +101,13 @@ class Trainer:
             for event in events:
                 writer.append(event)
                 history.feed(1, event)
-        return RunOutcome(history, 0, "", asked=stopped)
+        return RunOutcome(history, folder, 130 if stopped else 0, asked=stopped)
 
 
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
-    monkeypatch.setattr(command, "run_outcome", stand_in)
+    monkeypatch.setattr(command, "train", stand_in)
     monkeypatch.setattr(studies, "check_study_here", lambda *_, **__: None)
     return stand_in
 
@@ -119,7 +122,7 @@ def test_a_file_that_is_no_data_set_is_refused_before_the_agent_starts(
 
     junk = tmp_path / "junk.npz"
     junk.write_text("a letter")
-    monkeypatch.setattr(run_command, "follow", begun)
+    monkeypatch.setattr("clew_gui.session.session.Session.start_run", begun)
     assert main([words[0], "softmax", *words[1:], "--data", str(junk)]) == 2
     assert "is not a data set that Clew can read." in capsys.readouterr().err
 
@@ -354,13 +357,16 @@ def test_a_run_that_goes_on_after_its_program_was_killed_is_waited_for(
         assert left.stdin is not None
         assert left.stdout is not None
         left.stdout.readline()
-        stdin, follow = left.stdin, run_command.follow
+        stdin = left.stdin
 
-        def follow_to_its_end(*given: Any, **more: Any) -> RunOutcome:
+        def follow_to_its_end(*given: Any, joined: bool = False) -> RunOutcome:
+            if not joined:
+                return trainer(*given)
             stdin.close()
-            return follow(*given, **more)
+            left.wait()
+            return RunOutcome(read_run(first), first, 0, asked=False)
 
-        monkeypatch.setattr(command, "follow", follow_to_its_end)
+        monkeypatch.setattr(command, "train", follow_to_its_end)
         capsys.readouterr()
         assert main(["study", str(file)]) == 0
     assert f"2 devices: it trains already, in {first}; waiting for it." in capsys.readouterr().out

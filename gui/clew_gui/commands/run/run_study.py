@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
 from clew_gui.base.student import signed
-from clew_gui.commands.agent_program import runs_program
-from clew_gui.commands.context import BAD_INPUT, FAILED, INTERRUPTED, OK, CommandContext
-from clew_gui.commands.output.result import ending, exit_status, why
+from clew_gui.commands.agent_program import stop_requests
+from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext
+from clew_gui.commands.find import trains_here
+from clew_gui.commands.output.result import ending, why
 from clew_gui.commands.output.study_tables import (
     ranking_lines,
     ranking_summary,
@@ -21,8 +21,7 @@ from clew_gui.commands.output.study_tables import (
     scaling_summary,
 )
 from clew_gui.commands.run.forecast_lines import forecast_lines
-from clew_gui.commands.run.left_run import LeftAgent, left_runs
-from clew_gui.commands.run.run import follow, refusal, run_outcome
+from clew_gui.commands.run.own_agent import own_session, train
 from clew_gui.commands.sites.flags import read_place
 from clew_gui.session.kept_studies import study_lock
 from clew_gui.session.study_runner import PlannedRun, StudyResult, StudyRunner
@@ -53,7 +52,7 @@ def run_study(
     place = read_place(context.places, options, largest(study))
     if place is None:
         with _alone(context.places, study):
-            results = run_here(context, study, card, options.json, options.exercises)
+            results = run_here(context, study, card, known, options.json, options.exercises)
     elif options.dry_run:
         from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
 
@@ -102,7 +101,12 @@ def _show(
 
 
 def run_here(
-    context: CommandContext, study: StudySpec, card: ExerciseCard, as_json: bool, exercises: str | None
+    context: CommandContext,
+    study: StudySpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    as_json: bool,
+    exercises: str | None,
 ) -> list[StudyResult]:
     """Do what is left of the study on this computer, one run after the other, as far as nobody stops it; what became of
     each. Raises ``ProblemError`` when the agent refuses one after all."""
@@ -111,31 +115,22 @@ def run_here(
     kept = runner.finished()
     for line in forecast_lines(context.places, study, card, len(kept)):
         say(line)
-    going = {left.folder.name: left for left in left_runs(runner)}
-    warm = not study.timed and number_of_runs(study) > 1 and largest(study).nodes == 1  # timed ones must begin alike
-    with runs_program(context.places, exercises) as agent:
+    going = [run for run in runner.runs() if trains_here(runner.folders / run)]
+    # timed ones must begin alike
+    with own_session(context, known, exercises, fresh=study.timed) as own, stop_requests() as stops:
 
         def carry_out(one: PlannedRun, heading: str) -> StudyResult:
-            folder = runner.folders / (str(uuid.uuid4()) if one.known is None else one.known.id)
-            if one.known is None:
-                spec = msgspec.structs.replace(one.run.spec, run=folder.name)
-                outcome = run_outcome(context, spec, card, folder, heading, as_json, agent, warm)
-            else:  # its program was killed, and beside it nothing could be measured
-                say(f"{one.run.title}: it trains already, in {folder}; waiting for it.")
-                left = LeftAgent(going[folder.name])
-                outcome = follow(context, lambda: left, folder, card, heading, as_json, joined=True)
-            if outcome.exit_code == BAD_INPUT:
-                raise refusal(outcome)
-            history = outcome.history
-            for line in (f"{one.run.title}: {ending(history)}", *why(history)):
+            if one.known is not None:  # its program was killed, and beside it nothing could be measured
+                say(f"{one.run.title}: it trains already, in {runner.folders / one.known.id}; waiting for it.")
+            spec = one.run.spec if one.known is None else one.known.spec
+            outcome = train(context, own, spec, card, heading, as_json, stops, joined=one.known is not None)
+            for line in (f"{one.run.title}: {ending(outcome.history)}", *why(outcome.history)):
                 say(line)
-            if not history.fold.done and not outcome.asked:
-                context.note(outcome.early_end())
-            status = exit_status(history.fold.state) if history.fold.done else FAILED
-            return one.result(folder, history, status, outcome.asked or history.fold.state is RunState.STOPPED)
+            stopped = outcome.asked or outcome.history.fold.state is RunState.STOPPED
+            return one.result(outcome.folder, outcome.history, outcome.status, stopped)
 
-        known = [*kept, *(runner.known(run, RunState.RUNNING) for run in going)]
-        return runner.do(runner.plan(known), carry_out)
+        at_work = (runner.known(run, RunState.RUNNING) for run in going)
+        return runner.do(runner.plan([*kept, *at_work]), carry_out)
 
 
 def study_status(study: StudySpec, results: Sequence[StudyResult]) -> int:

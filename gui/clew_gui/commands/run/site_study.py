@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import ending, exit_status, why
-from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
-from clew_gui.commands.run.site_run import open_session, with_living_node
+from clew_gui.commands.run.site_run import SiteRun, SiteTerminal, open_session, with_living_node
 from clew_gui.jobs.manager import ASK_S
 from clew_gui.session.job_model import Place
 from clew_gui.session.run_record import run_record
