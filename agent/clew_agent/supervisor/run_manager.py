@@ -71,6 +71,7 @@ class RunManager:
         self.awaited: Callable[[str], bool] = lambda _: False
         """Whether the job's folder names the run and it is still to be begun, or gone on with, in this start of the
         job."""
+        self._asked_for = asked_for
         self.registry = RunRegistry(runs, self._queue.__contains__, job, asked_for, out)
         self._recall(before.cancelled)
 
@@ -261,7 +262,8 @@ class RunManager:
 
     def _status(self, tracked: TrackedRun) -> RunStatus:
         devices = self._queue.devices.names(self._queue.held(tracked.run))
-        return tracked.status(self._queue.position(tracked.run), self._starting(tracked), devices)
+        ends = self._asked_for and tracked.done and self._is_worked_on(tracked)  # who asks may remove its folder then
+        return tracked.status(self._queue.position(tracked.run), ends or self._starting(tracked), devices)
 
     def _starting(self, tracked: TrackedRun) -> bool:
         """Whether its processes, or those that an earlier agent started, come up and have not written anything yet; or

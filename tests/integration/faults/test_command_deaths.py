@@ -80,11 +80,25 @@ def test_a_run_that_its_command_leaves_is_stopped_and_killed_only_if_it_does_not
         deadline = time.monotonic() + BOUND_S
         while run.history.fold.state is not RunState.RUNNING:
             assert time.monotonic() < deadline, "it does not begin"
-            run.take_in()
+            run.turn()
     assert not lab.left()
     history = read_run(run.folder)
     assert (history.fold.state if history.fold.done else None) is state
     assert bool(history.checkpoints) is (state is not None)
+
+
+@pytest.mark.parametrize("out", ["new/run", "empty"])
+def test_of_a_run_that_its_trainer_refuses_only_the_folder_stays_that_was_there(
+    lab: Lab, tmp_path: Path, out: str
+) -> None:
+    work = tmp_path / "work"
+    (work / "empty").mkdir(parents=True)
+    words = (*PROGRAM, "clew", "run", "stand-in", "--fault", "refuses", "--out", str(work / out))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=BOUND_S, check=False)
+    assert done.returncode == 2
+    assert "The trainer refuses it." in done.stderr
+    assert [path.name for path in work.rglob("*")] == ["empty"]
+    assert list(lab.places.home.rglob("runs/*")) == []
 
 
 def begin(lab: Lab, kind: str, file: Path) -> subprocess.Popen[bytes]:

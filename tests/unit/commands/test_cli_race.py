@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.run import run_study as command
+from clew_gui.commands.run import studies
 from clew_gui.commands.run.own_agent import RunOutcome
 from clew_gui.session.job_model import Place
 from clew_gui.sites.site import Site
@@ -88,7 +88,7 @@ class Trainer:
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
-    monkeypatch.setattr(command, "train", stand_in)
+    monkeypatch.setattr(studies, "train", stand_in)
     return stand_in
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import scaling_of
-from clew_gui.commands.run import run_study as command
 from clew_gui.commands.run import studies
 from clew_gui.commands.run.own_agent import RunOutcome
 from clew_gui.session.kept_studies import study_lock
@@ -107,7 +106,7 @@ class Trainer:
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
-    monkeypatch.setattr(command, "train", stand_in)
+    monkeypatch.setattr(studies, "train", stand_in)
     monkeypatch.setattr(studies, "check_study_here", lambda *_, **__: None)
     return stand_in
 
@@ -213,7 +212,7 @@ def test_a_window_that_looks_whether_a_study_is_being_done_keeps_nobody_from_doi
     assert main(["scaling", *SCALING, "--devices", "1", "--save", str(tmp_path / "s.toml")]) == 0
     look = study_lock(find_places(), read_study(tmp_path / "s.toml").study)
     assert look.acquire()
-    monkeypatch.setattr("clew_gui.commands.run.run_study.time.sleep", lambda _seconds: look.release())
+    monkeypatch.setattr("clew_gui.commands.run.studies.time.sleep", lambda _seconds: look.release())
     assert main(["study", str(tmp_path / "s.toml")]) == 0
 
 
@@ -366,7 +365,7 @@ def test_a_run_that_goes_on_after_its_program_was_killed_is_waited_for(
             left.wait()
             return RunOutcome(read_run(first), first, 0, asked=False)
 
-        monkeypatch.setattr(command, "train", follow_to_its_end)
+        monkeypatch.setattr(studies, "train", follow_to_its_end)
         capsys.readouterr()
         assert main(["study", str(file)]) == 0
     assert f"2 devices: it trains already, in {first}; waiting for it." in capsys.readouterr().out

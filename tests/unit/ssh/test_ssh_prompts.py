@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.commands.run.site_run import TerminalLock
+from clew_gui.commands.run.follow import TerminalLock
 from clew_gui.doctor.examination import Questions
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.prompts import (

@@ -283,13 +283,12 @@ def _train(
         run = OwnRun(context, own, spec.run, as_json=True, after_attempt=1)
         own.session.continue_run(spec.run)
         while run.refused() is None and not run.complete():
-            run.take_in()
+            run.turn()
             if own.target.memory > room:
                 own.target.end(kill=True)
                 return f"it takes more than {in_bytes(int(room))}, half of the memory that is free here"
             if run.history.fold.step >= steps and not run.asked:
-                run.asked = 1
-                run.stop(1)
+                run.stop()
         last = run.history.fold.problem or next(iter(run.refused() or []), "It said nothing.")
     if run.history.fold.step < steps:
         text = f"Run {spec.exercise} could not be trained again for {steps:,} steps: {last}"

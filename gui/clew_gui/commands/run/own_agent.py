@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeVar
 
 import psutil
 
-from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext
+from clew_gui.commands.context import BAD_INPUT, CommandContext
 from clew_gui.commands.output.result import exit_status
-from clew_gui.commands.run.session_run import SessionRun
+from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.session.session import Session
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.targets.target import LocalTarget
@@ -84,21 +84,28 @@ class OwnSession:
     def __init__(self, places: Places, session: Session, target: OwnTarget, out: Path | None) -> None:
         self.places, self.session, self.target, self.out = places, session, target, out
         self.run: OwnRun | None = None
+        self._new = [one for one in (out, *out.parents) if not one.exists()] if out is not None else []
 
-    def folder(self, run: str) -> Path:
-        """The run's folder."""
-        return self.out or self.places.runs / run
+    def undo(self, attempt: int, log_size: int) -> None:
+        """Leave nothing of the run's attempt; an empty folder that a person had made for it stays."""
+        if self.run is not None:
+            RunFolder(self.run.folder).undo(attempt, log_size)
+        if self.out is not None:
+            self.out.mkdir(exist_ok=True)
+        for folder in self._new:
+            with suppress(OSError):  # there is something else in it
+                folder.rmdir()
 
     def close(self) -> None:
         """End the agent. A run that nobody follows any more is stopped with a checkpoint, as by Ctrl+C; what does not
         listen is killed."""
         run = self.run
-        for again in (1, 2):
-            deadline = time.monotonic() + _STOP_S
-            if run is not None and not run.is_over():
-                run.stop(again)
-            while run is not None and not run.is_over() and time.monotonic() < deadline:
-                run.take_in()
+        for _ in range(2):
+            if run is not None and not run.complete():
+                run.stop()
+                deadline = time.monotonic() + _STOP_S
+                while not run.complete() and time.monotonic() < deadline:
+                    run.turn()
         self.session.close()
         self.target.end(kill=run is not None and not run.is_over())
 
@@ -120,7 +127,8 @@ def own_session(
     make_private(places.agents)
     folder = Path(tempfile.mkdtemp(prefix="own-", dir=make_private(places.agents / "own")))
     target = OwnTarget(places, folder, [*words, "--own", str(folder)])
-    own = OwnSession(places, Session(_viewer(places, folder), known, target, only=()), target, out)
+    viewer = Places(home=folder / "viewer", private=places.private)  # the run's own folder is what lasts
+    own = OwnSession(places, Session(viewer, known, target, only=()), target, out)
     try:
         yield own
     finally:
@@ -131,20 +139,8 @@ def own_session(
             places.agents.rmdir()
 
 
-def _viewer(places: Places, folder: Path) -> Places:
-    """Where the session keeps what it reads meanwhile: the run has its own folder, and needs no copy that lasts."""
-    return Places(home=folder / "viewer", private=places.private)
-
-
-class OwnRun(SessionRun):
+class OwnRun(FollowedRun):
     """A run that trains here by an agent of this command's own."""
-
-    notes: tuple[str, ...] = (
-        "",
-        "Stopping after this block, with a checkpoint. Ctrl+C again stops at once.",
-        "Stopping at once. Ctrl+C once more kills the trainer.",
-        "Killing the trainer.",
-    )
 
     def __init__(
         self,
@@ -155,21 +151,17 @@ class OwnRun(SessionRun):
         stops: Callable[[], int] = lambda: 0,
         after_attempt: int = 0,
     ) -> None:
-        super().__init__(context, own.session, run, as_json, stops, after_attempt)
-        self.own = own
-        self.set_folder(own.folder(run))
-        self._log = self._log_size()
+        folder = own.out or own.places.runs / run
+        super().__init__(context, own.session, run, as_json, stops, after_attempt, folder)
+        self._own, log = own, RunFolder(folder).log
+        self._log = log.stat().st_size if log.exists() else 0
         self._killed = 0.0
         own.run = self
 
-    def _log_size(self) -> int:
-        log = RunFolder(self.folder).log
-        return log.stat().st_size if log.exists() else 0
-
-    def stop(self, request: int) -> None:
+    def _end(self, again: bool) -> None:
         """The third request kills; the fourth is for an agent that does not answer."""
-        if request < _KILL_AT:
-            super().stop(request)
+        if self.asked < _KILL_AT:
+            super()._end(again)
             return
         self._killed = self._killed or time.monotonic()
         begun = self.history.begun
@@ -182,10 +174,7 @@ class OwnRun(SessionRun):
 
     def complete(self) -> bool:
         """Whether it has ended, or was killed and nobody says so."""
-        if self.is_over():
-            self.discard = self.history.fold.exit_code == BAD_INPUT
-            return True
-        return bool(self._killed) and time.monotonic() - self._killed > _KILLED_S
+        return self.is_over() or (bool(self._killed) and time.monotonic() - self._killed > _KILLED_S)
 
     def waiting(self) -> str:
         """Returns nothing: it does not wait."""
@@ -193,24 +182,22 @@ class OwnRun(SessionRun):
 
     def refused(self) -> list[Problem] | None:
         """Returns why it never began."""
-        if self.history.fold.attempt > self._after_attempt or not (self._problems or self.model.refused):
-            return None
-        return list(self._problems)
+        began = self.history.fold.attempt > self._after_attempt
+        return None if began or not (self._problems or self.model.refused) else list(self._problems)
+
+    @property
+    def discard(self) -> bool:
+        """Whether its trainer has refused it."""
+        fold = self.history.fold
+        return fold.attempt > self._after_attempt and fold.exit_code == BAD_INPUT and fold.problem is not None
 
     def raise_refusal(self, new: bool = True) -> None:
         """Raises ``ProblemError`` if it never began, or its trainer has refused it; nothing is left of it then."""
-        refused = self.refused()
-        if refused is not None:
-            raise ProblemError(*refused)
+        super().raise_refusal(new=False)
         fold = self.history.fold
-        if fold.done and fold.exit_code == BAD_INPUT and fold.problem is not None:
-            RunFolder(self.folder).undo(fold.attempt, self._log)
+        if self.discard and fold.problem is not None:
+            self._own.undo(fold.attempt, self._log)
             raise ProblemError(fold.problem)
-
-    @property
-    def status(self) -> int:
-        """The exit status for its end."""
-        return exit_status(self.model.state) if self.history.fold.done else FAILED
 
 
 class RunOutcome(NamedTuple):
@@ -240,4 +227,4 @@ def train(
     run = OwnRun(context, own, spec.run if joined else own.session.start_run(spec), as_json, stops)
     run.to_the_end(card, heading)
     run.raise_refusal()
-    return RunOutcome(run.history, run.folder, run.status, stops() > 0)
+    return RunOutcome(run.history, run.folder, exit_status(run.model.state), stops() > 0)

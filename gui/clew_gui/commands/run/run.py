@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -14,12 +15,12 @@ from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.result import title
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
-from clew_gui.commands.run.check import check_here
-from clew_gui.commands.run.forecast_lines import memory_lines
+from clew_gui.commands.run.check import check_here, memory_lines
+from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.commands.run.own_agent import OwnRun, own_session
-from clew_gui.commands.run.session_run import run_queued
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
-from clew_gui.targets.target import LocalTarget
+from clew_gui.session.session import Session
+from clew_gui.targets.target import LocalTarget, Target
 from clew_shared.base.problem import raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts, is_mirror
@@ -51,6 +52,22 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
     return run_spec(context, spec, card, known, out, request.json, request.exercises)
 
 
+def run_queued(
+    context: CommandContext,
+    target: Target,
+    spec: RunSpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    as_json: bool = False,
+) -> int:
+    """Queue ``spec``, say its place while it waits, follow it, and print how it ended; returns the exit status.
+
+    Raises ``ProblemError`` when the agent refuses it; then nothing is left behind.
+    """
+    with closing(Session(context.places, known, target, only=())) as session, stop_requests() as stops:
+        return _show(FollowedRun(context, session, session.start_run(spec), as_json, stops), card, title(spec, card))
+
+
 def _say_memory(context: CommandContext, spec: RunSpec, card: ExerciseCard, as_json: bool, site: str = "") -> None:
     for line in memory_lines(context.places, spec, card, site):
         (context.note if as_json else context.say)(line)
@@ -71,7 +88,7 @@ def run_spec(
         return _show(run, card, title(spec, card))
 
 
-def _show(run: OwnRun, card: ExerciseCard | None, heading: str) -> int:
+def _show(run: FollowedRun, card: ExerciseCard | None, heading: str) -> int:
     run.to_the_end(card, heading)
     run.raise_refusal()
     return run.conclude(card)

@@ -1,39 +1,32 @@
-"""A run on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
+"""A run or a study on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.base.state_words import queue_place
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.output import words
-from clew_gui.commands.output.progress import values_line
-from clew_gui.commands.output.result import exit_status, resume_line
+from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.result import title as run_title
-from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, why_unasked
 from clew_gui.commands.run.arguments import count
-from clew_gui.commands.run.session_run import SessionRun
+from clew_gui.commands.run.follow import SiteRun, SiteTerminal, TerminalLock
 from clew_gui.commands.sites.flags import given_allocation
-from clew_gui.jobs.job import JobStage
-from clew_gui.jobs.manager import ASK_S, JobManager, open_manager
+from clew_gui.jobs.manager import ASK_S, open_manager
 from clew_gui.schedulers.allocation import build_allocation
-from clew_gui.session.job_model import JobModel, Place
+from clew_gui.session.job_model import Place
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
-from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
-from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter, headless_prompter
+from clew_gui.session.study_runner import KnownRun, PlannedRun, StudyResult, StudyRunner
+from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.files import attempts
@@ -42,54 +35,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
-
-_KNOWN_S = 20.0
-"""A job that waited at the last news may be over by now: its scheduler is asked within this time."""
-_END_S = 15.0
-"""The seconds to wait for the end of a job whose run has ended; its agent is asked to give back the node."""
-_END_SAID_S = 3.0
-"""A wait for it that takes longer than this is said."""
-
-
-class TerminalLock:
-    """A ``Prompter`` that hands questions on to ``prompter``: while one asks, nobody draws on the terminal that all
-    share. ``asked`` counts questions and messages."""
-
-    def __init__(self, prompter: Prompter) -> None:
-        self.asked = 0
-        self._prompter = prompter
-        self._stage = threading.Lock()
-
-    def ask(self, prompt: Prompt) -> str | None:
-        """Asks as ``Prompter.ask`` does; waits until what is being drawn is there."""
-        with self._stage:
-            self.asked += 1
-            return self._prompter.ask(prompt)
-
-    def show_message(self, text: str) -> None:
-        """See ``MessagePrompter``; waits as ``ask``."""
-        if isinstance(self._prompter, MessagePrompter):
-            with self._stage:
-                self.asked += 1
-                self._prompter.show_message(text)
-
-    @contextmanager
-    def drawing(self) -> Iterator[bool]:
-        """Whether the terminal may be written to within."""
-        free = self._stage.acquire(blocking=False)
-        try:
-            yield free
-        finally:
-            if free:
-                self._stage.release()
-
-
-class SiteTerminal(NamedTuple):
-    """The objects that a command on a site's jobs works with."""
-
-    context: CommandContext
-    manager: JobManager
-    lock: TerminalLock
+from clew_shared.study.study import StudySpec
 
 
 def open_terminal(context: CommandContext) -> SiteTerminal:
@@ -232,229 +178,162 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
     return []
 
 
-# --- Following --------------------------------------------------------------------------------------------------------
+# --- A study ----------------------------------------------------------------------------------------------------------
 
 
-class SiteRun(SessionRun):
-    """A run whose job is not over, or was not when this began. Each message of the job is printed once.
-
-    Attempts up to ``after_attempt`` belong to an earlier job and are not shown. ``others`` wait in the same job for
-    this run's devices: stopping this one stops them as well.
-    """
-
-    notes = (
-        "",
-        "Stopping after this block, with a checkpoint. Ctrl+C again cancels the job.",
-        "Cancelling the job.",
-    )
+class SiteStudy:
+    """The runs of ``study`` at ``place``."""
 
     def __init__(
-        self,
-        terminal: SiteTerminal,
-        session: Session,
-        run: str,
-        as_json: bool,
-        stops: Callable[[], int] = lambda: 0,
-        after_attempt: int = 0,
-        others: Sequence[str] = (),
+        self, terminal: SiteTerminal, place: Place, study: StudySpec, card: ExerciseCard, as_json: bool = False
     ) -> None:
-        super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
-        self._lock, self._book = terminal.lock, terminal.manager.book
-        self._answered = 0
-        self._cancelled = False
-        self.folder, self.word = self.model.folder, str(self.model.number)
-        self._others = others
-        self._watched = Watched(time.time())
+        self._terminal, self._card, self._as_json = terminal, card, as_json
+        self._say = terminal.context.note if as_json else terminal.context.say
+        self._runner = StudyRunner(study, card, terminal.context.places.mirrors, self._say)
+        self._place = with_living_node(terminal, place, as_json)
+        self._record = run_record(terminal.context.places)
 
-    @property
-    def note(self) -> str:
-        """See ``FollowedRun``; of a job that does not run the news say it."""
-        if self.job.news.stage is not JobStage.RUNNING:
-            return ""
-        return self.notes[-1] if self._cancelled else super().note
+    def run(self, known: Catalogue, detach: bool = False) -> list[StudyResult]:
+        """Do what is left of the study, in the order of its runs as far as there are devices; what became of each, up
+        to where a person stopped it. ``detach``: only send it; the list is empty then.
 
-    @property
-    def job(self) -> JobModel:
-        """The run's latest job."""
-        return self._session.jobs[self.model.job.job if self.model.job is not None else ""]
+        Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
+        """
+        book = self._terminal.manager.book
+        sent = self._sent()
+        late = [run for run in sent if self._is_late(run)]
+        jobs = {book.job_of(run) for run in sent if run in late or not self._is_over(run)}
+        jobs |= {self._place.job} - {""}
+        self._terminal.manager.ask_now(sorted(jobs), ASK_S)
+        with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
+            for run in sent:
+                if not self._is_over(run):  # a program that was killed may not have sent it at all
+                    self._followed(session, run, stops).until_sent()
+            late = [run for run in sent if self._is_late(run)]
+            if stops() or not all(self._followed(session, run, stops).until_settled() for run in late):
+                return []
+            plan = self._send(session, list(self._runner.plan(self._known(sent))))
+            self._forget_replaced(session, sent, plan)
+            if detach:
+                return self._leave(session, plan)
+            return self._follow(session, plan, stops)
 
-    def carry_on(self, card: ExerciseCard | None, heading: str, detach: bool, new: bool = True) -> int:
-        """Says where the run goes, and follows it, or waits only until it is sent (``detach``); returns the exit
-        status. Raises ``ProblemError`` if the job was never taken; of a ``new`` run nothing is left behind then."""
-        self.say(f"Run {self.model.number} goes to {self.job.title} as job j{self.job.number}.")
-        if detach:
-            self.until_sent()
+    # --- What there is ------------------------------------------------------------------------------------------------
+
+    def _sent(self) -> list[str]:
+        """The study's runs that this computer has sent to the site, in the order in which they were sent."""
+        book, numbers = self._terminal.manager.book, self._record.numbers
+        jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
+        runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
+        mine = (run for run in runs if run not in self._record.forgotten)
+        found = [run for run in mine if self._runner.has(run)]
+        return sorted(found, key=lambda run: numbers.get(run, 0))
+
+    def _is_late(self, run: str) -> bool:
+        """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
+        book = self._terminal.manager.book
+        job = book.job_of(run)
+        return self._is_over(run) and book.went_with(run) and self._record.settled.get(run) != job
+
+    def _is_over(self, run: str) -> bool:
+        """Whether its job is over, or was taken out of the list by another program, which does that with one that was
+        not sent."""
+        book = self._terminal.manager.book
+        job = book.job_of(run)
+        return not job or book.news(job).over
+
+    def _known(self, sent: Sequence[str]) -> list[KnownRun]:
+        """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
+        its job is."""
+        found = []
+        for run in sent:
+            folder, finished = self._runner.folders / run, self._runner.is_finished(run)
+            ended = bool(attempts(folder)) and read_run(folder).fold.done
+            if finished or not (ended or self._is_over(run)):
+                found.append(self._runner.known(run, RunState.FINISHED if finished else RunState.SUBMITTED))
+        return found
+
+    # --- Sending ------------------------------------------------------------------------------------------------------
+
+    def _send(self, session: Session, plan: Sequence[PlannedRun]) -> list[PlannedRun]:
+        """The plan with every run sent; those that were not go in one job."""
+        going = self._names(plan)
+        if going:
+            job = session.jobs[self._terminal.manager.book.job_of(going[0])]
+            runs = _runs(len(going), "is", "are")
+            self._say(f"{runs} on {job.title} already, in job j{job.number}: {self._runner.study.study}.")
+        missing = [one.run.spec for one in plan if one.known is None]
+        if not missing:
+            return list(plan)
+        names = session.start_runs(missing, self._place)
+        job = session.jobs[self._terminal.manager.book.job_of(names[0])]
+        runs = _runs(len(names), "goes", "go")
+        self._say(f"{runs} to {job.title} as job j{job.number}: {self._runner.study.study}.")
+        fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
+        return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
+
+    # --- Following ----------------------------------------------------------------------------------------------------
+
+    def _followed(
+        self, session: Session, run: str, stops: Callable[[], int] = lambda: 0, others: Sequence[str] = ()
+    ) -> SiteRun:
+        return SiteRun(self._terminal, session, run, self._as_json, stops, others=others)
+
+    def _leave(self, session: Session, plan: Sequence[PlannedRun]) -> list[StudyResult]:
+        """Waits until the scheduler has the job; returns nothing, because nobody waits for its results."""
+        for run in self._names(plan):
+            following = self._followed(session, run)
+            following.until_sent()
+            following.raise_refusal()
+        return []
+
+    def _names(self, plan: Sequence[PlannedRun]) -> list[str]:
+        """The runs that are under way, in their order."""
+        return [one.known.id for one in plan if one.known is not None and not one.finished]
+
+    def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[StudyResult]:
+        """Follows each run to its end. Those that a person stopped before they began leave nothing."""
+        following: list[SiteRun] = []
+        left = self._names(plan)
+
+        def carry_out(one: PlannedRun, heading: str) -> StudyResult:
+            run = self._followed(session, left.pop(0), stops, others=tuple(left))
+            following.append(run)
+            run.to_the_end(self._card, f"{heading}, on {run.job.title}")
+            run.raise_refusal()
+            return self._ended(one, run)
+
+        results = self._runner.do(plan, carry_out)
+        if results and results[-1].asked:
+            self._forget_unbegun(session, [following[-1].model.id, *left])
+        if following:
+            following[-1].wait_for_the_job()
+        return results
+
+    def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
+        """Take runs out of the list whose job was over before they began: others are sent in their place."""
+        kept = {one.known.id for one in plan if one.known is not None}
+        for run in sent:
+            if run not in kept and not attempts(self._runner.folders / run) and self._is_over(run):
+                session.recall(run)
+                session.forget(run)
+
+    def _forget_unbegun(self, session: Session, runs: Sequence[str]) -> None:
+        """Take runs out of the list that were stopped before they began."""
+        for run in runs:
+            if run in session.runs and not session.runs[run].history.fold.attempt:
+                session.forget(run)
+
+    def _ended(self, one: PlannedRun, following: SiteRun) -> StudyResult:
+        model = following.model
+        if model.history.fold.done:
+            for line in (f"{one.run.title}: {ending(model.history, model.state)}", *why(model.history, model.reason)):
+                self._say(line)
         else:
-            self.to_the_end(card, heading)
-        self.raise_refusal(new)
-        return self.report_detached() if detach else self.conclude(card)
+            self._say(f"{one.run.title}: {words.state_word(model.state)}. {model.reason}".rstrip())
+        return one.result(model.folder, model.history, exit_status(model.state), following.asked > 0)
 
-    # --- Waiting ------------------------------------------------------------------------------------------------------
 
-    def until_known(self) -> bool:
-        """Waits until it is known whether the run's job is over, by its scheduler or its agent; False after Ctrl+C.
-        What the book says may be old. A job that still waits has no news after a while."""
-        until = time.monotonic() + _KNOWN_S
-
-        def known() -> bool:
-            late = not_begun(self.job.news) and time.monotonic() >= until
-            return self.job.news.over or self.model.status is not None or late
-
-        self._until(known)
-        return known()
-
-    def until_settled(self) -> bool:
-        """Waits until everything is here that its job, which is over, has left of it; False after Ctrl+C."""
-        self._until(lambda: self.model.settled)
-        return self.model.settled
-
-    def until_sent(self) -> None:
-        """Waits until the scheduler has the job, or it is over; Ctrl+C cancels it."""
-        self._until(lambda: self.job.news.over or self.job.news.stage in (JobStage.QUEUED, JobStage.RUNNING), True)
-
-    def _until(self, done: Callable[[], bool], stopped: bool = False) -> None:
-        """Waits until ``done``, or somebody asks for the end; if it is to be ``stopped`` then, that is waited for."""
-        while not done() and (stopped or not self._stops()):
-            self.turn()
-            self.report_aside()
-            self.say_wait()
-
-    def shown_after(self) -> int:
-        """Of the attempts that are here the latest is shown, and only its end counts: an earlier one may be read first.
-        While the next job is waited for, no attempt of earlier jobs is shown."""
-        kept = max(attempts(self.model.folder), default=0)
-        self._after_attempt = max(self._after_attempt, kept - 1)
-        return max(self._after_attempt, self.history.fold.attempt if self.model.follows_on else 0)
-
-    def _end(self, again: bool) -> None:
-        """Ends the run at the first request, and the job at the second; in the queue, or before its agent serves, the
-        first one ends the job already."""
-        hold = self.job.order.hold  # the allocation is others' as well
-        unheard = self.model.status is None and self.history.fold.attempt <= self._after_attempt
-        if not hold and (again or not_begun(self.job.news) or unheard):
-            self._cancelled = True
-            self._session.cancel(self.job.id)
-            return
-        for run in self.job.runs:
-            if run in self._others:  # before this one, so that none of them begins meanwhile
-                self._session.stop(run, now=hold and again)
-        self._session.stop(self.model.id, now=hold and again)
-
-    def complete(self) -> bool:
-        """Whether it has ended and all of its journal is here, or there is none to come."""
-        model, job = self.model, self.job
-        if model.settled or model.withdrawn or (job.news.over and job.news.phase is None and not job.news.id):
-            return True
-        return model.complete and model.history.fold.attempt > self._after_attempt
-
-    def wait_for_the_job(self) -> None:
-        """Wait until the job ends, so that nobody has to log in again only to learn that; say what takes so long."""
-        begun, asked, said = time.monotonic(), self.asked, False
-        while not self.job.order.hold and self.asked == asked:
-            news, waited = self.job.news, time.monotonic() - begun
-            if news.over and (self.model.settled or not news.id or waited >= _END_S):
-                break
-            if self.job.kept:
-                self.say(f"The job stays: {self.job.kept}")
-                break
-            if (cause := why_unasked(self.job)) is not None:
-                self.say(f"The request to end the job failed: {cause.text} `clew jobs` asks again.")
-                break
-            if waited >= _END_S:
-                self.say("The job has not ended yet; `clew jobs` asks again.")
-                break
-            if waited >= _END_SAID_S and not said:
-                self.say(f"Waiting until the job has ended, for at most {_END_S:.0f} s.")
-                said = True
-            self.turn()
-
-    def refused(self) -> list[Problem] | None:
-        """Returns why the job was never sent; None if it was."""
-        news = self.job.news
-        if news.over and not news.id and news.problem is not None:
-            return [news.problem]
-        return None
-
-    def _forget(self, new: bool) -> None:
-        """Forgets the job, and all its runs if they are ``new``."""
-        job = self.job
-        for run in job.runs if new else ():
-            self._session.forget(run)
-        self._book.forget(job.id)
-
-    # --- Output -------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def drawing(self) -> Iterator[bool]:
-        """Whether nobody is being asked on the terminal."""
-        with self._lock.drawing() as free:
-            if free:
-                self._answered = self._lock.asked
-            yield free
-
-    def is_overwritten(self) -> bool:
-        """Whether a login asked something, or another version of the agent will be reported."""
-        return super().is_overwritten() or self._lock.asked > self._answered
-
-    def standstill(self) -> Standstill | None:
-        """Says why it does not move."""
-        return self._watched.look(self.model, self.job, time.time())
-
-    def waiting(self) -> str:
-        """Says what the job waits for; while it runs and nobody serves there yet, what the link says."""
-        job = self.job
-        if job.news.refused:  # a refusal is the last word of the command
-            return ""
-        if job.news.stage is JobStage.RUNNING and (missing := no_agent(job)):
-            return missing
-        if job.news.stage is JobStage.RUNNING and self.model.queue:
-            return f"Waiting: {queue_place(self.model.queue)} of {job.news.nodes or job.title}."
-        return job.news.text
-
-    def hint(self) -> str:
-        """Returns nothing: what the job waits for is a sentence of its own."""
-        return ""
-
-    def report_detached(self) -> int:
-        """Says how to come back; returns the exit status."""
-        if self.as_json:
-            self.context.say_json(self.about())
-        else:
-            self.context.say(f"It goes on by itself. Come back with: clew attach {self.model.number}")
-        return OK if not self.job.news.over else exit_status(self.model.state)
-
-    def conclude(self, card: ExerciseCard | None) -> int:
-        """Say how the run ended, at once, and then see its job end; returns the exit status."""
-        status = super().conclude(card)
-        status = INTERRUPTED if self._added_nothing() and self.asked else status
-        self.wait_for_the_job()
-        return status
-
-    def _is_known(self, found: Problem) -> bool:
-        return found == self.job.news.problem
-
-    def _added_nothing(self) -> bool:
-        """Whether the job ended before it went on with the run."""
-        return 0 < self.history.fold.attempt <= self._after_attempt
-
-    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
-        model, history = self.model, self.history
-        if self._added_nothing():
-            yield f"{model.reason} Run {self.word} is as it was before:"
-        yield from super()._ending(card)
-        if not history.fold.done or self.model.state is not history.fold.state:
-            found = self.job.news.problem
-            if found is not None and found.text == model.reason:
-                yield found.advice()
-            values = values_line(history, card)
-            yield from [f"Last values: {values}."] if values else []
-            yield from [f"Kept in {model.folder}"] if history.fold.attempt else []
-            yield from resume_line(history, self.word)
-        if history.fold.attempt:
-            yield f"That is the copy of its journal; its other files are on {self.job.title}."
-
-    def about(self) -> dict[str, object]:
-        """What ``clew run --json`` says, and where it ran."""
-        model, job = self.model, self.job
-        found = super().about() | {"state": model.state, "reason": model.reason, "number": model.number}
-        return found | {"site": job.order.site, "job": job.id, "job_number": job.number, "job_id": job.news.id}
+def _runs(count: int, one: str, many: str) -> str:
+    """A number of runs with the verb."""
+    return f"1 run {one}" if count == 1 else f"{count} runs {many}"
