@@ -84,11 +84,10 @@ def watch_headless(
     attempt: int,
     exercises: Path | None = None,
     on_wait: Callable[[], None] = lambda: None,
-    start: StartTrainer | None = None,
 ) -> RunFold:
     """Does the same as ``watch``; a refused attempt is reported on standard error and its files are removed."""
     size = folder.log.stat().st_size if folder.log.exists() else 0
-    fold = watch(folder, attempt, exercises, on_wait, start)
+    fold = watch(folder, attempt, exercises, on_wait)
     if fold.problem is not None:
         say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:

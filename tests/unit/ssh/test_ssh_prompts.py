@@ -100,7 +100,7 @@ def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_o
     quiet = SiteAccess("lab", lambda _access: a_line(Login()), AskOnce(Questions(lock)), quiet=True)
     quiet.asker.show_message("You stay logged in.")
     AskOnce(Counting()).show_message("Who only asks is not disturbed.")
-    assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", 1)
+    assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", True)
 
 
 def test_a_login_that_is_to_ask_nobody_knows_what_was_answered_before() -> None:

@@ -146,16 +146,17 @@ class FollowedRun:
                 if display is not None and self.is_overwritten():
                     display.close()
                     display = None
-                self.report_aside()
-                if self.history.fold.attempt <= after_attempt:
-                    self.say_wait()
-                    continue
                 with self.drawing() as free:
-                    if free:
-                        console = self.context.console(err=self.as_json)
-                        display = display or choose_display(console, card, heading, after_attempt)
-                        last = self.complete()
-                        display.show(self.history, self.note, last, None if last else self.standstill())
+                    if not free:
+                        continue
+                    if self.history.fold.attempt <= after_attempt:
+                        self.say_wait()
+                        continue
+                    self.report_aside()
+                    console = self.context.console(err=self.as_json)
+                    display = display or choose_display(console, card, heading, after_attempt)
+                    last = self.complete()
+                    display.show(self.history, self.note, last, None if last else self.standstill())
         finally:
             if display is not None:
                 display.close(discard=self.discard)
@@ -200,28 +201,22 @@ class FollowedRun:
         return nullcontext(True)
 
     def say_wait(self) -> None:
-        """Answers a request to stop, and says what it waits for, each sentence once."""
+        """Says what is new while nothing of it can be shown: an answer to a request to stop, and what it waits for,
+        each sentence once."""
+        self.report_aside()
         if self.asked > self._noted and self.note:
-            with self.drawing() as free:
-                if free:
-                    self.say(self.note)
-                    self._noted = self.asked
+            self.say(self.note)
+            self._noted = self.asked
         text = self.waiting()
-        if not text or text == self._shown:
-            return
-        with self.drawing() as free:
-            if free:
-                self.say(f"{text}{self.hint()}" if not self._shown else text)
-                self._shown = text
+        if text and text != self._shown:
+            self.say(f"{text}{self.hint()}" if not self._shown else text)
+            self._shown = text
 
     def report_aside(self) -> None:
         """Reports what is to be reported at once."""
-        if self._aside:
-            with self.drawing() as free:
-                if free:
-                    for found in self._aside:
-                        self.context.report(found)
-                    self._aside.clear()
+        for found in self._aside:
+            self.context.report(found)
+        self._aside.clear()
 
     # --- Output at the end --------------------------------------------------------------------------------------------
 
@@ -261,24 +256,24 @@ class FollowedRun:
 
 class TerminalLock:
     """A ``Prompter`` that hands questions on to ``prompter``: while one asks, nobody draws on the terminal that all
-    share. ``asked`` counts questions and messages."""
+    share. ``asked``: there was a question or message since somebody drew last."""
 
     def __init__(self, prompter: Prompter) -> None:
-        self.asked = 0
+        self.asked = False
         self._prompter = prompter
         self._stage = threading.Lock()
 
     def ask(self, prompt: Prompt) -> str | None:
         """Asks as ``Prompter.ask`` does; waits until what is being drawn is there."""
         with self._stage:
-            self.asked += 1
+            self.asked = True
             return self._prompter.ask(prompt)
 
     def show_message(self, text: str) -> None:
         """See ``MessagePrompter``; waits as ``ask``."""
         if isinstance(self._prompter, MessagePrompter):
             with self._stage:
-                self.asked += 1
+                self.asked = True
                 self._prompter.show_message(text)
 
     @contextmanager
@@ -286,6 +281,7 @@ class TerminalLock:
         """Whether the terminal may be written to within."""
         free = self._stage.acquire(blocking=False)
         try:
+            self.asked = self.asked and not free
             yield free
         finally:
             if free:
@@ -325,7 +321,6 @@ class SiteRun(FollowedRun):
     ) -> None:
         super().__init__(terminal.context, session, run, as_json, stops, after_attempt)
         self._lock, self._book = terminal.lock, terminal.manager.book
-        self._answered = 0
         self._cancelled = False
         self.folder, self.word = self.model.folder, str(self.model.number)
         self._others = others
@@ -381,8 +376,9 @@ class SiteRun(FollowedRun):
         """Waits until ``done``, or somebody asks for the end; if it is to be ``stopped`` then, that is waited for."""
         while not done() and (stopped or not self._stops()):
             self.turn()
-            self.report_aside()
-            self.say_wait()
+            with self.drawing() as free:
+                if free:
+                    self.say_wait()
 
     def shown_after(self) -> int:
         """Of the attempts that are here the latest is shown, and only its end counts: an earlier one may be read first.
@@ -449,17 +445,13 @@ class SiteRun(FollowedRun):
 
     # --- Output -------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def drawing(self) -> Iterator[bool]:
+    def drawing(self) -> AbstractContextManager[bool]:
         """Whether nobody is being asked on the terminal."""
-        with self._lock.drawing() as free:
-            if free:
-                self._answered = self._lock.asked
-            yield free
+        return self._lock.drawing()
 
     def is_overwritten(self) -> bool:
         """Whether a login asked something, or another version of the agent will be reported."""
-        return super().is_overwritten() or self._lock.asked > self._answered
+        return super().is_overwritten() or self._lock.asked
 
     def standstill(self) -> Standstill | None:
         """Says why it does not move."""
