@@ -19,7 +19,7 @@ from pathlib import Path
 
 from clew_agent.node.devices import Devices, find_devices
 from clew_gui.commands.context import standard_context
-from clew_gui.commands.run.queue import AgentConnection
+from clew_gui.commands.run.queue import connected_agent
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
@@ -40,9 +40,9 @@ def main() -> int:
     finally:
         with (
             suppress(ProblemError),
-            AgentConnection(standard_context(find_places())) as agent,
+            connected_agent(standard_context(find_places())) as ask,
         ):  # there is none without a GPU
-            agent.ask(Shutdown())
+            ask(Shutdown())
 
 
 def check(devices: Devices, log: Path, call: Call) -> int:

@@ -42,6 +42,11 @@ FAULTS = (
         REPEATED,
         (f"{_FAULTS}/test_deaths.py",),
     ),
+    Fault(
+        "A command, its agent, the guard or the trainer of its run killed at a random moment; then its study goes on",
+        "the run of a killed trainer, which has failed and is done again",
+        (f"{_FAULTS}/test_command_deaths.py",),
+    ),
     Fault("Link cut, slow or frozen; a viewer that freezes or never reads", NOTHING, (f"{_FAULTS}/test_links.py",)),
     Fault("Disk full where it trains, or on the laptop", NOTHING, (f"{_FAULTS}/test_disk.py",)),
     Fault(

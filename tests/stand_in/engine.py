@@ -20,12 +20,18 @@ import numpy.typing as npt
 from clew_agent.engine.base import StepParts, TrainingEngine
 from clew_agent.engine.blocks import TrainedBlock
 from clew_agent.engine.course import Course
+from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue, ExerciseCard, MetricSpec
 from clew_shared.journal.events import Event
 from clew_shared.params import Choice, Knob, Params, Value, describe
 from clew_shared.spec import RunSpec
 
-FAULTS = (Choice("none", "none"), Choice("nan", "NaN losses"), Choice("memory", "out of memory"))
+FAULTS = (
+    Choice("none", "none"),
+    Choice("nan", "NaN losses"),
+    Choice("memory", "out of memory"),
+    Choice("refuses", "refuses"),
+)
 METRICS = (
     MetricSpec(name="loss", label="loss", better="lower"),
     MetricSpec(name="test_accuracy", label="test accuracy", per_step=False, better="higher", format="percent"),
@@ -134,7 +140,10 @@ def stand_in(
             return card, card
 
         def _build(self, task: Task, exercise: object) -> TrainingEngine:
-            engine = StandInEngine(settings_of(task.spec.params), task.spec.seed, task.card.metrics)
+            settings = settings_of(task.spec.params)
+            if settings.fault == "refuses":
+                raise problem("stand-in.refuses", "The trainer refuses it.")
+            engine = StandInEngine(settings, task.spec.seed, task.card.metrics)
             if task.start.checkpoint:
                 engine.restore(self._folder.path / task.start.checkpoint)
             return engine

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,7 +19,7 @@ from clew_agent.catalogue.catalogue import make_catalogue
 from clew_agent.catalogue.exercise_files import builtin_files, read_source, source_hash
 from clew_agent.datasets.search import find_search, is_name
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
-from clew_agent.processes.guard import StartTrainer, watch_headless
+from clew_agent.processes.guard import watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import misfits, recorded_revision
@@ -33,7 +33,6 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunFold
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run, summary
 from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, read_text, spread_again, to_toml
@@ -66,10 +65,13 @@ def _run(options: argparse.Namespace) -> int:
         prepared = _choose(options)
     folder = prepared.folder
     show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
-    fold = do_run(prepared, options.exercises, show.tick)
+    made = _make_folder(prepared)
+    fold = watch_headless(folder, prepared.attempt, options.exercises, show.tick)
     show.close()
     code = exit_code_for(fold)
-    if code == BAD_INPUT:
+    if code == BAD_INPUT:  # nothing is left of it but an empty folder that the user had made
+        folder.path.mkdir(exist_ok=True)
+        _remove_empty(made)
         if options.json:
             _print_json({"problems": [fold.problem]})
     elif options.json:
@@ -77,22 +79,6 @@ def _run(options: argparse.Namespace) -> int:
     elif not options.quiet:
         say(f"{fold.state} after {fold.step} steps: {folder.path}")
     return code
-
-
-def do_run(
-    prepared: PreparedRun,
-    exercises: Path | None,
-    on_wait: Callable[[], None] = lambda: None,
-    start: StartTrainer | None = None,
-) -> RunFold:
-    """Makes the folder and trains, as ``watch``. Of a run that its trainer refuses nothing is left; an empty folder
-    that the user had made stays. Raises ``ProblemError`` when nothing can be made."""
-    made = _make_folder(prepared)
-    fold = watch_headless(prepared.folder, prepared.attempt, exercises, on_wait, start)
-    if exit_code_for(fold) == BAD_INPUT:
-        prepared.folder.path.mkdir(exist_ok=True)
-        _remove_empty(made)
-    return fold
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -23,7 +23,6 @@ _COMMANDS = {
 }
 _OWN_COMMANDS = {
     "check": ("clew_agent.cli.check", "check", "say whether run specs could start"),
-    "runs": ("clew_agent.cli.runs", "runs", "train several run specs one after the other"),
     "relay": ("clew_agent.cli.relay", "main", "connect standard input and output to a port of this node"),
     "guard": ("clew_agent.processes.guard", "main", "start the trainer of a run folder and watch over it"),
     "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -85,26 +84,15 @@ def watch_headless(
     attempt: int,
     exercises: Path | None = None,
     on_wait: Callable[[], None] = lambda: None,
-    start: StartTrainer | None = None,
 ) -> RunFold:
     """Does the same as ``watch``; a refused attempt is reported on standard error and its files are removed."""
     size = folder.log.stat().st_size if folder.log.exists() else 0
-    fold = watch(folder, attempt, exercises, on_wait, start)
+    fold = watch(folder, attempt, exercises, on_wait)
     if fold.problem is not None:
         say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
     if exit_code_for(fold) == BAD_INPUT:
-        _undo(folder, attempt, size)
+        folder.undo(attempt, size)
     return fold
-
-
-def _undo(folder: RunFolder, attempt: int, log_size: int) -> None:
-    """Empty the folder of a first attempt and remove it; of a later one take back its journal and its log."""
-    if len(folder.attempts()) == 1:
-        shutil.rmtree(folder.path)
-        return
-    folder.journal(attempt).unlink()
-    folder.changed_spec(attempt).unlink(missing_ok=True)
-    os.truncate(folder.log, log_size)
 
 
 def watch(

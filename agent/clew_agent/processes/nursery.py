@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="clew-agent nursery")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
+    parser.add_argument("--bare", action="store_true", help="have no data and no standby")
     options = parser.parse_args(argv)
     prepare_output()  # what an exercise prints in a copy is none of its mistakes
     channel = socket.socket(fileno=options.channel)
@@ -69,9 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     warm = Warm()
     with suppress(OSError):  # the supervisor has gone
         send(channel, Ready(seconds=time.perf_counter() - start))
-        warm.keep_data()
+        if not options.bare:
+            warm.keep_data()
         send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
-        Nursery(channel, warm).run()
+        Nursery(channel, warm, options.bare).run()
     operating_system.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
 
@@ -146,9 +148,10 @@ class Warm:
 class Nursery:
     """Starts what it is asked to start and reports the result."""
 
-    def __init__(self, channel: socket.socket, warm: Warm) -> None:
+    def __init__(self, channel: socket.socket, warm: Warm, bare: bool = False) -> None:
         self._channel = channel
         self._warm = warm
+        self._bare = bare
         self.guards: dict[int, tuple[str, operating_system.Forked]] = {}
         """The run's folder and the guard, by process."""
         self.standby: StandbyTrainer | None = None
@@ -178,7 +181,7 @@ class Nursery:
 
     def pause_ms(self) -> int | None:
         """Milliseconds until there is something to look after, None when there is nothing."""
-        rests = self.lost >= _MOST_LOST if self.standby is None else self.standby.is_ready()
+        rests = self._bare or self.lost >= _MOST_LOST if self.standby is None else self.standby.is_ready()
         return None if rests and not self.guards else _REAP_MS
 
     def start(self, request: StartGuard) -> NurseryReply:
@@ -209,7 +212,7 @@ class Nursery:
             self.standby.close()
             self.standby, self.lost = None, self.lost + 1
         wanted = self.standby is None and self.lost < _MOST_LOST and now - self._trained >= REST_S
-        if wanted and operating_system.thread_count() == _FORKABLE_THREADS:
+        if wanted and not self._bare and operating_system.thread_count() == _FORKABLE_THREADS:
             try:
                 self._begin_standby()
             except OSError:

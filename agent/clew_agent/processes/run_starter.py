@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from clew_agent.processes.nursery_client import NurseryClient
+from clew_agent.processes.nursery_client import NURSERY, NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartRefused
 from clew_agent.processes.standby_keeper import StandbyKeeper
 from clew_shared.base import operating_system
@@ -47,10 +47,16 @@ def may_fork(gpus: int) -> bool:
 
 
 def make_starter(
-    home: Path, gpus: int, fork: bool, watch: Callable[[int], None], unwatch: Callable[[int], None]
+    home: Path,
+    gpus: int,
+    fork: bool,
+    watch: Callable[[int], None],
+    unwatch: Callable[[int], None],
+    at_once: bool = False,
 ) -> RunStarter:
     """The starter for this computer with so many ``gpus``; without ``fork`` the one for systems that have none.
-    ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop."""
+    ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop. ``at_once``: the run that it is started
+    for is there already, so nothing is prepared for others first."""
     if fork and may_fork(gpus):
-        return NurseryClient(home, watch, unwatch)
+        return NurseryClient(home, watch, unwatch, (*NURSERY, "--bare") if at_once else NURSERY)
     return StandbyKeeper(home, computes=not gpus)

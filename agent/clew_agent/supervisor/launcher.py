@@ -85,22 +85,22 @@ class Launcher:
         """Whether a child works on this run."""
         return run in self._guards or run in self._warm or run in self._sealers
 
-    def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None) -> None:
+    def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None, run: str = "") -> None:
         """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
 
         Raises ``OSError`` when the system refuses.
         """
-        starter = self._starter
+        starter, run = self._starter, run or folder.name
         wanted = _Warm(folder, attempt, environment or {}, starter.pid if starter is not None else None)
         if starter is not None and starter.start(folder, attempt, self._exercises, wanted.environment):
-            self._warm[folder.name] = wanted
+            self._warm[run] = wanted
         else:
-            self._start_fresh(wanted)
+            self._start_fresh(run, wanted)
 
-    def _start_fresh(self, wanted: _Warm) -> None:
+    def _start_fresh(self, run: str, wanted: _Warm) -> None:
         extra = ["--exercises", str(self._exercises)] if self._exercises else []
         command = [*self._guard, str(wanted.folder), "--attempt", str(wanted.attempt), *extra]
-        self._guards[wanted.folder.name] = self._popen(command, wanted.environment)
+        self._guards[run] = self._popen(command, wanted.environment)
 
     def reap(self) -> list[tuple[str, int]]:
         """The runs whose guard or sealer has ended since the last call, with its exit code."""
@@ -115,39 +115,39 @@ class Launcher:
     def _hear_starter(self) -> list[tuple[str, int]]:
         ended: list[tuple[str, int]] = []
         for reply in self._starter.receive() if self._starter is not None else ():
-            run = Path(reply.folder).name
-            warm = self._warm.get(run)
+            found = ((run, warm) for run, warm in self._warm.items() if str(warm.folder) == reply.folder)
+            run, warm = next(found, ("", None))
             if warm is None:
                 continue
             match reply:
                 case Started():
                     warm.pid = reply.pid
                     if warm.unwanted:
-                        self._end_unwanted(warm)
+                        self._end_unwanted(run, warm)
                 case StartRefused():
-                    ended += self._fall_back(warm, reply.reason)
+                    ended += self._fall_back(run, warm, reply.reason)
                 case GuardEnded() if reply.pid == warm.pid:  # not the guard of an attempt that was killed before
                     del self._warm[run]
                     ended.append((run, reply.exit_code))
         return ended + self._reap_orphans()
 
-    def _fall_back(self, warm: _Warm, reason: str) -> list[tuple[str, int]]:
+    def _fall_back(self, run: str, warm: _Warm, reason: str) -> list[tuple[str, int]]:
         if warm.unwanted:
-            self._end_unwanted(warm)
+            self._end_unwanted(run, warm)
             return []
-        del self._warm[warm.folder.name]
-        _log.info("Run %s begins in a fresh interpreter: %s", warm.folder.name, reason)
+        del self._warm[run]
+        _log.info("Run %s begins in a fresh interpreter: %s", run, reason)
         try:
-            self._start_fresh(warm)
+            self._start_fresh(run, warm)
         except OSError as error:
-            _log.error("Run %s cannot be started: %s", warm.folder.name, error)
-            return [(warm.folder.name, UNKNOWN_EXIT)]
+            _log.error("Run %s cannot be started: %s", run, error)
+            return [(run, UNKNOWN_EXIT)]
         return []
 
-    def _end_unwanted(self, warm: _Warm) -> None:
-        del self._warm[warm.folder.name]
+    def _end_unwanted(self, run: str, warm: _Warm) -> None:
+        del self._warm[run]
         _end(warm.pid or guard_pid(warm.folder) or 0)
-        self.seal(warm.folder, warm.attempt, "--stopped")
+        self.seal(run, warm.folder, warm.attempt, "--stopped")
 
     def _reap_orphans(self) -> list[tuple[str, int]]:
         """Returns the runs whose guards have ended and whose parent has gone: nobody reports their end."""
@@ -174,13 +174,13 @@ class Launcher:
         _end(guard, [tracked.pid] if tracked.live and is_trainer(tracked) else [])
         if child is not None:
             child.wait(timeout=_END_S)  # SIGKILL cannot be refused; a bound for a dead disk
-        self.seal(tracked.folder.path, attempt, "--stopped")
+        self.seal(tracked.run, tracked.folder.path, attempt, "--stopped")
 
-    def seal(self, folder: Path, attempt: int, how: str) -> None:
+    def seal(self, run: str, folder: Path, attempt: int, how: str) -> None:
         """Have the end of a run's journal written by a program of its own."""
-        if folder.name not in self._sealers:
+        if run not in self._sealers:
             command = [*SEALER, str(folder), "--attempt", str(attempt), how]
-            self._sealers[folder.name] = self._popen(command)
+            self._sealers[run] = self._popen(command)
 
     def seal_the_dead(self, live: Sequence[TrackedRun]) -> None:
         """Seal the journals of live runs of which neither guard nor trainer is left. Asks the system once a second."""
@@ -194,7 +194,7 @@ class Launcher:
         self._gone_since = {run: self._gone_since.get(run, now) for run in left}
         for run, since in self._gone_since.items():
             if now - since >= _GONE_FOR_S or left[run].boot not in ("", operating_system.boot_id()):
-                self.seal(left[run].folder.path, left[run].attempt, "--lost")
+                self.seal(run, left[run].folder.path, left[run].attempt, "--lost")
 
     def _popen(self, command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         _log.info("Starting %s", " ".join(command[1:]))
@@ -209,8 +209,8 @@ class Launcher:
         """
         if self._starter is not None:
             self._starter.close()
-        for warm in [warm for warm in self._warm.values() if not warm.pid]:
-            self._fall_back(warm, "The agent ends.")
+        for run, warm in [(run, warm) for run, warm in self._warm.items() if not warm.pid]:
+            self._fall_back(run, warm, "The agent ends.")
         for child in self._sealers.values():
             with suppress(subprocess.TimeoutExpired):
                 child.wait(wait)

@@ -54,6 +54,8 @@ class RunManager:
         devices: Devices,
         search: Search,
         job: str = "",
+        asked_for: bool = False,
+        out: Path | None = None,
     ) -> None:
         self._search = search
         self._record_file = record
@@ -69,7 +71,8 @@ class RunManager:
         self.awaited: Callable[[str], bool] = lambda _: False
         """Whether the job's folder names the run and it is still to be begun, or gone on with, in this start of the
         job."""
-        self.registry = RunRegistry(runs, self._queue.__contains__, job)
+        self._asked_for = asked_for
+        self.registry = RunRegistry(runs, self._queue.__contains__, job, asked_for, out)
         self._recall(before.cancelled)
 
     # --- Seen from outside --------------------------------------------------------------------------------------------
@@ -133,8 +136,8 @@ class RunManager:
         found = (*check_spec(spec, catalogue, self._search), *((few,) if few is not None else ()))
         if found:
             raise ProblemError(combine(found))
-        folder = _make_folder(self.registry.folder / spec.run, spec)
-        self._enqueue(TrackedRun(folder, spec), 1)
+        folder = _make_folder(self.registry.place(spec.run).path, spec)
+        self._enqueue(TrackedRun(folder, spec, spec.run), 1)
         return Done(run=spec.run)
 
     def resume(self, run: str, catalogue: Catalogue, changes: Mapping[str, str | int] | None = None) -> Reply:
@@ -204,7 +207,7 @@ class RunManager:
         self._begun[run] = incarnation
         tracked = self.registry.claim(run)
         if tracked is None:
-            write_refused(RunFolder(self.registry.folder / run), spec, found)
+            write_refused(self.registry.place(run), spec, found)
             self.registry.claim(run)
         else:
             tracked.problem_text = found.text
@@ -249,7 +252,8 @@ class RunManager:
             self._to_kill.setdefault(request.run, time.monotonic() + _STOP_NOW_S if begun else 0.0)
         elif request.now:
             self._control.send(request.run, request, None)
-            self._to_kill.setdefault(request.run, time.monotonic() + _STOP_NOW_S)
+            again = request.run in self._to_kill
+            self._to_kill[request.run] = 0.0 if again else time.monotonic() + _STOP_NOW_S
         else:
             return self.steer(request.run, request, caller)
         return Done(run=request.run)
@@ -258,7 +262,8 @@ class RunManager:
 
     def _status(self, tracked: TrackedRun) -> RunStatus:
         devices = self._queue.devices.names(self._queue.held(tracked.run))
-        return tracked.status(self._queue.position(tracked.run), self._starting(tracked), devices)
+        ends = self._asked_for and tracked.done and self._is_worked_on(tracked)  # who asks may remove its folder then
+        return tracked.status(self._queue.position(tracked.run), ends or self._starting(tracked), devices)
 
     def _starting(self, tracked: TrackedRun) -> bool:
         """Whether its processes, or those that an earlier agent started, come up and have not written anything yet; or
@@ -291,7 +296,7 @@ class RunManager:
             tracked.wanted = entry.attempt
             try:
                 environment = self._queue.devices.environment(self._queue.held(entry.run))
-                self._launcher.start(tracked.folder.path, entry.attempt, environment)
+                self._launcher.start(tracked.folder.path, entry.attempt, environment, entry.run)
             except OSError as error:
                 tracked.problem_text = f"Its processes could not be started: {error}."
             self._keep_record()
@@ -373,7 +378,7 @@ class RunManager:
     def _recall(self, cancelled: Iterable[RunSpec]) -> None:
         """List the runs again that left the queue of an earlier agent before they began."""
         for spec in cancelled:
-            tracked = TrackedRun(RunFolder(self.registry.folder / spec.run), spec)
+            tracked = TrackedRun(self.registry.place(spec.run), spec, spec.run)
             if is_run_id(spec.run) and not tracked.folder.attempts():
                 tracked.cancelled = True
                 self._cancelled[spec.run] = spec

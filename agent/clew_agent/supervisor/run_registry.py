@@ -29,10 +29,22 @@ class RunRegistry:
     A folder belongs to the agent of a ``job`` when its latest journal names that job; to an agent outside of jobs
     (``job`` empty) when it names this host and no job; and in any case when the agent itself made it or waits to go on
     with it (``mine``). Its name must be a UUID, and its spec readable. All else on a shared file system is left alone.
+
+    ``asked_for``: it has no other runs than those that somebody asks for. ``out`` is the folder of its only run, if
+    that is not in ``folder`` under its name.
     """
 
-    def __init__(self, folder: Path, mine: Callable[[str], bool], job: str = "") -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        mine: Callable[[str], bool],
+        job: str = "",
+        asked_for: bool = False,
+        out: Path | None = None,
+    ) -> None:
+        self._folder = folder
+        self._asked_for = asked_for
+        self._out = out
         self.version = 1
         self.runs: dict[str, TrackedRun] = {}
         self._mine = mine
@@ -52,8 +64,14 @@ class RunRegistry:
         """Whether runs wait to be adopted."""
         return bool(self._unread)
 
+    def place(self, run: str) -> RunFolder:
+        """The folder of a run."""
+        return RunFolder(self._out or self._folder / run)
+
     def get(self, run: str) -> TrackedRun:
         """The run. Raises ``ProblemError`` when there is none of that id (which may be any text)."""
+        if self._asked_for and run not in self.runs:
+            self.claim(run)
         if run not in self.runs and run in self._unread:
             self._unread.remove(run)
             self._adopt(run)
@@ -76,13 +94,13 @@ class RunRegistry:
 
     def claim(self, run: str) -> TrackedRun | None:
         """Returns the run, no matter who made it, as this agent's own from now on; None when it has no journal."""
-        found = self.find(run)
+        found = self.runs.get(run) if self._asked_for else self.find(run)
         if found is not None:
             return found
-        folder = RunFolder(self.folder / run)
-        if not is_run_id(run) or not folder.attempts():
+        folder = self.place(run)
+        if not (self._out or is_run_id(run)) or not folder.attempts():
             return None
-        tracked = self._read(folder)
+        tracked = self._read(folder, run)
         self._foreign.discard(run)
         self._claimed[run] = tracked.attempt
         self.add(tracked)
@@ -123,8 +141,10 @@ class RunRegistry:
 
     def look_for_folders(self) -> None:
         """Drop runs whose folders have gone, and let new folders wait to be adopted."""
+        if self._asked_for:
+            return
         try:
-            names = {path.name for path in self.folder.iterdir()}
+            names = {path.name for path in self._folder.iterdir()}
         except FileNotFoundError:
             names = set()
         except OSError:
@@ -151,11 +171,11 @@ class RunRegistry:
 
     def _adopt(self, run: str) -> None:
         """Follow an existing run, unless it is another node's. Without a journal it is looked at again later."""
-        folder = RunFolder(self.folder / run)
+        folder = self.place(run)
         if not folder.attempts() and not self._mine(run):
             return
         try:
-            tracked = self._read(folder)
+            tracked = self._read(folder, run)
         except ProblemError:
             self._foreign.add(run)
             return
@@ -164,15 +184,15 @@ class RunRegistry:
         elif tracked.fold.attempt:
             self._foreign.add(run)
 
-    def _read(self, folder: RunFolder) -> TrackedRun:
+    def _read(self, folder: RunFolder, run: str) -> TrackedRun:
         """Raises ``ProblemError`` when its spec cannot be read, unless it was refused for that in a job's name."""
         try:
             spec = read_spec(folder.latest_spec)
         except ProblemError:
             if not self._job:
                 raise
-            spec = RunSpec(exercise="", run=folder.path.name)
-        tracked = TrackedRun(folder, spec)
+            spec = RunSpec(exercise="", run=run)
+        tracked = TrackedRun(folder, spec, run)
         tracked.adopt()
         tracked.refresh()
         return tracked
@@ -180,7 +200,8 @@ class RunRegistry:
     def _ours(self, tracked: TrackedRun) -> bool:
         """Whether the run is this agent's. Before a journal's first frame has come, nothing is known, and its run
         belongs to nobody's job."""
-        if self._mine(tracked.run) or tracked.cancelled or tracked.attempt <= self._claimed.get(tracked.run, 0):
+        claimed = self._asked_for or tracked.attempt <= self._claimed.get(tracked.run, 0)
+        if claimed or self._mine(tracked.run) or tracked.cancelled:
             return True
         return tracked.job == self._job and (bool(self._job) or not tracked.elsewhere)
 

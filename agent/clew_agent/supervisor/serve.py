@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +48,7 @@ from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.harmless import log_to
-from clew_shared.base.places import Places, find_places
+from clew_shared.base.places import AgentPlaces, Places, find_places
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Catalogue
 from clew_shared.wire.messages import AgentAddress, read_address
@@ -56,6 +57,8 @@ _log = logging.getLogger(__name__)
 
 IDLE_S = 30 * 60.0
 """Seconds that an unused agent of a laptop stays, so that TensorFlow is still imported after a break."""
+OWN_IDLE_S = 15.0
+"""Seconds after which the agent of one program ends that does not ask it anything any more: it was killed."""
 JOB_IDLE_S = 60.0
 """Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
@@ -68,7 +71,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     program is open, ``slots`` for runs at the same time where there is no GPU, a folder with ``exercises`` beside the
     built-in ones, ``fresh`` interpreters for all runs, whether they may begin as copies of a process (``fork``) where
     the system can make them, the ``ports`` of which it takes one (None: the system chooses).
-    In a ``job`` it listens on all of the node's addresses and begins the runs in the job's folder. ``catalogue``,
+    In a ``job`` it listens on all of the node's addresses and begins the runs in the job's folder. An ``own`` agent is
+    that of one program, and has no other runs than those that it asks for; ``out`` is the folder of its only run.
+    ``catalogue``,
     ``guard`` (a command line, always started fresh) and ``devices`` are replaced in tests."""
 
     idle: float = IDLE_S
@@ -79,6 +84,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     fork: bool = True
     ports: PortRange | None = None
     job: Allocation | None = None
+    own: bool = False
+    out: Path | None = None
     catalogue: Catalogue | None = None
     guard: Sequence[str] = GUARD
     devices: Devices | None = None
@@ -91,7 +98,8 @@ def serve(places: Places, options: Options | None = None) -> int:
     port is free.
     """
     options = options or Options()
-    agent = options.job.job if options.job is not None else agent_id(places)
+    usual = agent_id(places, str(places.agents)) if options.own else agent_id(places)
+    agent = options.job.job if options.job is not None else usual
     lock = LockFile(lock_path(places, agent))
     if not lock.acquire():
         _log.info("An agent serves %s already: %s.", places.home, lock.holder() or "it does not say which process")
@@ -100,6 +108,9 @@ def serve(places: Places, options: Options | None = None) -> int:
         _serve_locked(places, agent, options)
     finally:
         lock.release()
+        if options.own:  # nobody comes after it
+            lock_path(places, agent).unlink(missing_ok=True)
+            shutil.rmtree(places.agents, ignore_errors=True)
     return 0
 
 
@@ -116,7 +127,9 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     starter = _starter(places, options, devices, router)
     launcher = Launcher(places.home, options.guard, options.exercises, starter)
     name = job.job if job is not None else ""
-    manager = RunManager(places.runs, record, launcher, control, devices, find_search(places), name)
+    manager = RunManager(
+        places.runs, record, launcher, control, devices, find_search(places), name, options.own, options.out
+    )
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
@@ -160,7 +173,7 @@ def _overtaken(places: Places, mine: AgentAddress) -> bool:
 def _starter(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> RunStarter | None:
     if options.fresh or options.guard != GUARD:
         return None
-    return make_starter(places.home, len(devices.gpus), options.fork, router.watch, router.unwatch)
+    return make_starter(places.home, len(devices.gpus), options.fork, router.watch, router.unwatch, options.own)
 
 
 def _address(agent: str, router: GuardedRouter) -> AgentAddress:
@@ -183,10 +196,9 @@ def main(argv: Sequence[str]) -> int:
     """``clew-agent serve [--job] [--ports A-B] [--idle SECONDS] …``: its log goes to stderr. 0 when nobody needs it any
     more, 2 when it cannot serve, 75 when it perhaps can later. The last line of its log says why: a job's keeper
     reports that line."""
-    words = _parser().parse_args(argv)
     log_to(None, logging.INFO, "%(asctime)s %(process)d %(name)s %(levelname)s: %(message)s")
     try:
-        options, places = _options(words), find_places()
+        options, places = read_words(argv)
         if options.job is not None:
             usual, places = places, node_places(places, options.job.job)
             if places.private != usual.private:  # all processes of the job look there
@@ -201,11 +213,24 @@ def main(argv: Sequence[str]) -> int:
         return TRY_AGAIN
 
 
+def read_words(argv: Sequence[str]) -> tuple[Options, Places]:
+    """What the words after ``clew-agent serve`` ask for. Raises ``ProblemError``."""
+    words, places = _parser().parse_args(argv), find_places()
+    options = _options(words)
+    if options.own:
+        places = AgentPlaces(home=places.home, private=places.private, own=words.own.absolute())
+    return options, places
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="clew-agent serve")
     parser.add_argument(
         "--job", action="store_true", help="serve the batch job that starts it: begin its runs, listen on the node"
     )
+    parser.add_argument(
+        "--own", type=Path, metavar="DIR", help="serve only the program that has made this folder, where it is found"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="with --own: the folder of its only run")
     parser.add_argument("--ports", metavar="A-B", help="listen on one of these ports (default: the system chooses)")
     parser.add_argument(
         "--idle",
@@ -230,7 +255,8 @@ def _options(words: argparse.Namespace) -> Options:
     if job is not None and not job.job:
         text = f"This agent is not in a batch job: the environment variable {JOB} names none."
         raise problem("job.none", text, "The job's script sets it.")
-    idle = words.idle if words.idle is not None else IDLE_S if job is None else JOB_IDLE_S
+    usual = JOB_IDLE_S if job is not None else OWN_IDLE_S if words.own else IDLE_S
+    idle = words.idle if words.idle is not None else usual
     return Options(
         idle=idle,
         slots=max(1, words.slots),
@@ -239,4 +265,6 @@ def _options(words: argparse.Namespace) -> Options:
         fork=not words.no_fork,
         ports=read_ports(words.ports) if words.ports else None,
         job=job,
+        own=words.own is not None,
+        out=words.out,
     )

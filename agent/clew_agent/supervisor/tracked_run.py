@@ -23,10 +23,10 @@ _ENDS = 64 * 1024
 class TrackedRun:
     """Follows one run. ``fold`` and the fields from ``host`` to ``devices`` come from its latest attempt."""
 
-    def __init__(self, folder: RunFolder, spec: RunSpec) -> None:
+    def __init__(self, folder: RunFolder, spec: RunSpec, run: str = "") -> None:
         self.folder = folder
         self.spec = spec
-        self.run = folder.path.name
+        self.run = run or folder.path.name
         self.fold = RunFold()
         self.attempt = 0
         self.host = self.boot = self.job = ""

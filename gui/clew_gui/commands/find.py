@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +18,12 @@ from clew_gui.session.run_record import RunRecord, run_record
 from clew_gui.session.run_state import state_with_job
 from clew_gui.session.summaries import Summaries
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.process_identity import still_runs_since
 from clew_shared.journal.files import attempts, began
 from clew_shared.journal.lifecycle import RunFold, RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
 from clew_shared.run_settings import RunNote
 
 RUN_HELP = "its number, id, the beginning of its id, `last`, or its folder"
@@ -210,3 +215,14 @@ def _listed(book: JobBook, jobs: list[str]) -> str:
         there = book.news(job).id
         parts.append(f"j{book.number(job)} ({f'{there} ' if there else ''}on {book.title(job)})")
     return ", ".join(parts) + (", …" if len(jobs) > _LISTED else "")
+
+
+def trains_here(folder: Path) -> bool:
+    """Whether the run in ``folder`` trains on this computer now; one that cannot be read is not known to."""
+    with suppress(ProblemError):
+        history = read_run(folder)
+        begun = history.begun if not history.fold.done else None
+        if begun is not None and begun.host == socket.gethostname() and begun.pid > 0:
+            journal = RunFolder(folder).journal(begun.attempt)
+            return still_runs_since(begun.pid, begun.time, lambda files: journal in files)
+    return False

@@ -91,7 +91,7 @@ def _run_with(context: CommandContext, card: ExerciseCard, words: Sequence[str])
 
     _, _, spec = parse_run([card.id, *words], load_builtin(), str(uuid.uuid4()))
     folder = context.places.runs / spec.run
-    status = run_spec(context, spec, card, folder)
+    status = run_spec(context, spec, card, load_builtin())
     return status, folder if folder.is_dir() and status != BAD_INPUT else None
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
-from clew_gui.commands.find import RUN_HELP, KeptJobs, find_run, is_copy
-from clew_gui.commands.run.left_run import trains_here
+from clew_gui.commands.find import RUN_HELP, KeptJobs, find_run, is_copy, trains_here
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.exporters import (
     export_csv,

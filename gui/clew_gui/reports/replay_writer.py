@@ -22,6 +22,7 @@ from clew_gui.reports.facts import read_source
 from clew_shared.base.problem import did_you_mean, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, Event, Files, Pulse, Seal, State
 from clew_shared.journal.files import JournalWriter, Record, first_attempt, read_journal
+from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import MAX_NAME, RunSpec, to_toml
@@ -81,6 +82,8 @@ class Replay:
         title = name or f"Replay of {read.spec.name or self.of[:8]}"
         self.spec: RunSpec = msgspec.structs.replace(read.spec, run=str(uuid.uuid4()), name=title[:MAX_NAME], study="")
         self.folder = RunFolder(runs / self.spec.run)
+        self.history = History()
+        """What was shown so far."""
         self._next = 0
         self._last = 0
         self._writer: JournalWriter | None = None
@@ -132,9 +135,9 @@ class Replay:
         if self._writer is None:
             return  # a damaged journal that does not begin as it should
         ends = isinstance(event, State) and event.state in TERMINAL
-        for files_left in final_files(self.folder.path, ()) if ends else ():
-            self._writer.append(files_left)
-        self._writer.append(event)
+        for one in (*(final_files(self.folder.path, ()) if ends else ()), event):
+            self._writer.append(one)
+            self.history.feed(attempt, one)
         if ends:
             self._writer.seal("trainer")
 

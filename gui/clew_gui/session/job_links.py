@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, Place
-from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest, refit
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
@@ -22,6 +22,9 @@ from clew_shared.base.remedies import list_all
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import Shutdown
+
+if TYPE_CHECKING:
+    from clew_gui.jobs.manager import JobManager
 
 _LOOK_EVERY_S = 1.0
 _AGAIN_S = 10.0

@@ -8,12 +8,12 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from clew_gui.base.student import signed
 from clew_gui.jobs.job import Place, as_there
-from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.intake import Changes, Intake
 from clew_gui.session.job_links import JobLinks, JobModel
@@ -48,6 +48,9 @@ from clew_shared.wire.messages import (
     TryRun,
     Unpause,
 )
+
+if TYPE_CHECKING:
+    from clew_gui.jobs.manager import JobManager
 
 _GRACE_S = 60.0
 """The seconds that an agent in a job waits for a viewer."""
@@ -155,10 +158,20 @@ class Session:
     def _start_here(self, spec: RunSpec) -> None:
         self._runs.add(spec, lasting=False)
         self._intake.started.add(spec.run)
+        self._link_here().ask(StartRun(spec=spec))
+
+    def _link_here(self) -> Link:
+        """This computer's link; that of a command starts when it is first needed."""
         if not self._has_link:
             self._has_link = True
             self.local_link.start()
-        self.local_link.ask(StartRun(spec=spec))
+        return self.local_link
+
+    def follow(self, spec: RunSpec) -> None:
+        """Follow a run that an earlier program started here."""
+        self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
+        self._runs.add(spec, lasting=False)
+        self._link_here().adopt(spec.run)
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
         """Ask for several runs and return their ids. At a place on a site one job begins them in this order, each as

@@ -49,6 +49,17 @@ class Places(msgspec.Struct, frozen=True):
         return self.home / "data"
 
 
+class AgentPlaces(Places, frozen=True):
+    """The same folders, but for those of an agent that is found by nobody but the program that started it."""
+
+    own: Path
+
+    @property
+    def agents(self) -> Path:
+        """The folder with the agent's address, its keys and its log."""
+        return self.own
+
+
 def find_places() -> Places:
     """The folders of this user: below ``CLEW_HOME``, else where the platform keeps a program's data.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import struct
 import zlib
 from collections import deque
@@ -56,6 +57,15 @@ class RunFolder(msgspec.Struct, frozen=True):
     def latest_spec(self) -> Path:
         """The file with the spec of the last attempt."""
         return self.spec_of(max(self.attempts(), default=1))
+
+    def undo(self, attempt: int, log_size: int) -> None:
+        """Remove a first attempt with its folder; of a later one take back its journal and what it printed."""
+        if len(self.attempts()) == 1:
+            shutil.rmtree(self.path)
+            return
+        self.journal(attempt).unlink()
+        self.changed_spec(attempt).unlink(missing_ok=True)
+        os.truncate(self.log, log_size)
 
     def private_name(self, attempt: int) -> str:
         """A name for what an attempt keeps in a private folder: run folders of the same name have one each."""

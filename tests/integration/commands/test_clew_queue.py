@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.main import main
-from clew_gui.commands.run.session_run import run_queued
+from clew_gui.commands.run.run import run_queued
 from clew_gui.session.links.conversation import other_version
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.targets.target import LocalTarget

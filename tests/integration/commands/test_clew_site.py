@@ -21,8 +21,8 @@ from clew_gui.commands.context import CommandContext
 from clew_gui.commands.jobs.hold import let_go
 from clew_gui.commands.jobs.jobs import attach_run, cancel_job, jobs
 from clew_gui.commands.run.fetch import fetch_runs
+from clew_gui.commands.run.follow import SiteTerminal, TerminalLock
 from clew_gui.commands.run.run import resume
-from clew_gui.commands.run.session_run import SiteTerminal, TerminalLock
 from clew_gui.commands.run.site_run import open_session, run_there
 from clew_gui.commands.verify_export import verify
 from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place

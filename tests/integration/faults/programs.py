@@ -1,4 +1,4 @@
-"""The processes of a lab: ``python -m tests.integration.faults.programs serve|nursery|standby|guard|trainer|viewer …``.
+"""The processes of a lab: ``python -m tests.integration.faults.programs serve|clew|nursery|standby|guard|trainer …``.
 
 All are the product's own: supervisor, nursery, guard and trainer with the stand-in exercise in place of TensorFlow, and
 the viewer's session without a window.
@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:  # each program imports what it needs: the supervisor must stay light
     from clew_agent.wire.server import GuardedRouter
@@ -45,7 +47,22 @@ def serve(words: Sequence[str]) -> int:
         program._starter = warm
     logging.basicConfig(level=logging.INFO)
     options = program.Options(catalogue=CATALOGUE, guard=(*PROGRAM, "guard"))
-    return program.serve(find_places(), options)
+    if "--own" not in words:
+        return program.serve(find_places(), options)
+    asked, places = program.read_words(words)
+    return program.serve(places, msgspec.structs.replace(asked, catalogue=options.catalogue, guard=options.guard))
+
+
+def clew(words: Sequence[str]) -> int:
+    """``clew …``, which knows the stand-in alone, and whose agent is the one of this file."""
+    from clew_gui.commands import main as real
+    from clew_gui.commands.run import check, own_agent, run, studies
+    from tests.stand_in.engine import CATALOGUE
+
+    vars(own_agent)["agent_program"] = lambda _: [*PROGRAM]
+    vars(check)["check_here"] = vars(run)["check_here"] = lambda *_, **__: None
+    vars(run)["cards"] = vars(studies)["cards"] = lambda *_: CATALOGUE
+    return real.main(words)
 
 
 def nursery(words: Sequence[str]) -> int:
@@ -153,6 +170,7 @@ def viewer(words: Sequence[str]) -> int:
 
 _PROGRAMS = {
     "serve": serve,
+    "clew": clew,
     "nursery": nursery,
     "standby": standby,
     "guard": guard,

@@ -7,12 +7,10 @@ import os
 import pickle
 import resource
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import psutil
 import pytest
@@ -49,13 +47,10 @@ from clew_shared.wire.messages import (
     Unpause,
     Welcome,
 )
-from clew_shared.wire.turns import RunEnded, RunWanted
 from tests.integration.agent_runs import (
-    LIMIT_S,
     LONG,
     Remote,
     agent,
-    command,
     end,
     events,
     json_line,
@@ -160,29 +155,6 @@ def test_a_measurement_of_somebody_elses_is_journaled(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").series["time"].y.tolist() == [0.0, 1.0, 4.0, 9.0]
     assert "imported" in (tmp_path / "run" / "log.txt").read_text()
     assert verify_run(tmp_path / "run").findings == ()
-
-
-def test_several_runs_are_copies_of_one_process_which_imports_tensorflow_once(tmp_path: Path) -> None:
-    lines = []
-    for steps in (5, 0, 6):
-        (tmp_path / f"{steps}").mkdir()
-        spec = write_spec(tmp_path / f"{steps}", "linear-regression", params={"steps": steps})
-        wanted = RunWanted(str(tmp_path / f"run{steps}"), spec.read_text(), warm=True)
-        lines.append(msgspec.json.encode(wanted))
-    asked = b"\n".join(lines) + b"\n"
-    told = os.environ | {"PYTHONPROFILEIMPORTTIME": "1"}
-    done = subprocess.run(command("runs"), input=asked, capture_output=True, timeout=LIMIT_S, check=False, env=told)
-    answers = [msgspec.json.decode(line, type=RunEnded) for line in done.stdout.splitlines()]
-    assert [one.code for one in answers] == [0, 2, 0], done.stderr
-    assert "at least 1, got 0" in answers[1].problem
-    assert [found.code for found in answers[1].refused] == ["params.value"]
-    assert not (tmp_path / "run0").exists()
-    for steps in (5, 6):
-        assert read_run(tmp_path / f"run{steps}").fold.step == steps
-        imports = (tmp_path / f"run{steps}" / "log.txt").read_text()
-        assert "import time:" in imports, "what the trainer imports is told here"
-        assert "tensorflow.python.framework.ops" not in imports
-        assert verify_run(tmp_path / f"run{steps}").findings == ()
 
 
 def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,19 +21,14 @@ from clew_gui.commands.output.progress import (
     seconds_left,
 )
 from clew_gui.commands.output.result import exit_status, result_lines, title, why
-from clew_gui.commands.run import follow
-from clew_gui.commands.run.follow import Follower
-from clew_gui.commands.run.run import RunOutcome, refusal
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
-from clew_shared.journal.events import Evaluation, Live, Log, Points, Schema, State
-from clew_shared.journal.files import JournalWriter, journal_path
+from clew_shared.journal.events import Evaluation, Log, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.run_settings import inside
 from clew_shared.spec import RunSpec
-from tests.unit.runs import METRICS, begin_run, describe, points, small_run
+from tests.unit.runs import METRICS, begin_run, describe, points
 
 CARD = ExerciseCard(
     id="softmax",
@@ -163,56 +157,6 @@ def test_a_refused_run_leaves_no_picture_in_the_terminal(tmp_path: Path) -> None
     assert "a title" not in stream.getvalue().rsplit("\x1b[1A", 1)[-1]
 
 
-def test_the_follower_reads_what_was_written_since(tmp_path: Path) -> None:
-    path = tmp_path / "run"
-    with Follower(path) as follower:
-        assert not follower.poll(), "the folder is not there yet"
-        folder = begin_run(path)
-        with JournalWriter.create(folder.journal(1)) as writer:
-            for event in (describe(folder), Schema(id=1, metrics=METRICS), points(0, [4, 3])):
-                writer.append(event)
-            assert follower.poll()
-            assert not follower.poll()
-            assert follower.history.last("loss") == 3
-            writer.append(Live(name="learning_rate", value=0.1, step=2))
-            assert follower.poll()
-        with JournalWriter.create(folder.journal(2)) as writer:
-            for event in (describe(folder, 2, start_step=1), Schema(id=1, metrics=METRICS), points(1, [7])):
-                writer.append(event)
-        assert follower.poll()
-        assert follower.history.column("loss").values.tolist() == [4, 7]
-
-
-def test_the_follower_survives_a_run_that_is_removed_while_it_looks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That of a run that is refused; its agent says why."""
-    path = small_run(tmp_path / "run").path
-
-    def removed_first(folder: Path, attempt: int) -> Path:
-        shutil.rmtree(folder)
-        return journal_path(folder, attempt)
-
-    monkeypatch.setattr(follow, "journal_path", removed_first)
-    with Follower(path) as follower:
-        assert not follower.poll()
-        assert not follower.poll()
-
-
-def test_the_follower_takes_frames_in_pieces(tmp_path: Path) -> None:
-    whole = small_run(tmp_path / "whole")
-    data = whole.journal(1).read_bytes()
-    path = tmp_path / "slow"
-    path.mkdir()
-    with Follower(path) as follower, (path / "journal.0001").open("wb", buffering=0) as file:
-        for start in range(0, len(data), 100):
-            file.write(data[start : start + 100])
-            follower.poll()
-        assert follower.history.fold.state is RunState.FINISHED
-        assert np.isnan(follower.history.column("loss").values[-1])
-        assert not follower.history.damages
-
-
 @pytest.mark.parametrize(
     ("state", "status"),
     [(RunState.FINISHED, 0), (RunState.STOPPED, 130), (RunState.FAILED, 1), (RunState.TIMED_OUT, 1)],
@@ -249,16 +193,6 @@ def test_the_title_says_what_is_run() -> None:
     assert title(RunSpec(exercise="mine", preset="tiny", seed=7), None) == "mine: preset tiny, seed 7"
 
 
-def test_a_refusal_without_a_reason_is_said() -> None:
-    assert str(refusal(RunOutcome(History(), 2, ""))) == "The agent refused the run and gave no reason."
-    assert str(refusal(RunOutcome(History(), 2, "No MNIST here."))) == "No MNIST here."
-
-
-def test_the_reasons_of_a_refusal_keep_their_codes() -> None:
-    reasons = (Problem("data.missing", "No MNIST here."), Problem("spec.seed", "No seed."))
-    assert refusal(RunOutcome(History(), 2, "", refused=reasons)).problems == reasons
-
-
 def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> None:
     history = half_way(tmp_path)
     values = np.linspace(5, 1, 200_000, dtype="<f4")
@@ -269,42 +203,39 @@ def test_points_of_a_long_run_are_drawn_within_the_terminal(tmp_path: Path) -> N
     assert max(len(line) for line in drawn(history, 70).splitlines()) <= 70
 
 
-def resumed(tmp_path: Path) -> Follower:
-    folder = begin_run(tmp_path / "run")
-    with JournalWriter.create(folder.journal(1)) as writer:
-        for event in (describe(folder), Schema(id=1, metrics=METRICS), points(0, [4, 3]), Log(text="an old word")):
-            writer.append(event)
-    follower = Follower(folder.path)
-    follower.poll()
-    return follower
+def resumed(tmp_path: Path) -> History:
+    folder, history = begin_run(tmp_path / "run"), History()
+    for event in (describe(folder), Schema(id=1, metrics=METRICS), points(0, [4, 3]), Log(text="an old word")):
+        history.feed(1, event)
+    return history
 
 
 def test_a_run_that_may_be_refused_to_go_on_shows_nothing_yet(tmp_path: Path) -> None:
     lines: list[str] = []
-    with resumed(tmp_path) as follower:
-        display = PlainDisplay(lines.append, CARD, "a title", after_attempt=1)
-        display.show(follower.history, last=True)
-        assert lines == []
-        console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
-        live = LiveDisplay(console, CARD, "a title", after_attempt=1)
-        live.show(follower.history, last=True)
-        live.close(discard=True)
-        assert "a title" not in console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
-        second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
-        for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
-            follower.history.feed(2, event)
-        display.show(follower.history, last=True)
+    history = resumed(tmp_path)
+    display = PlainDisplay(lines.append, CARD, "a title", after_attempt=1)
+    display.show(history, last=True)
+    assert lines == []
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    live = LiveDisplay(console, CARD, "a title", after_attempt=1)
+    live.show(history, last=True)
+    live.close(discard=True)
+    assert "a title" not in console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
+    for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
+        history.feed(2, event)
+    display.show(history, last=True)
     assert lines[:2] == ["a title", "  a new word"]
     assert "an old word" not in "\n".join(lines)
 
 
 def test_what_an_earlier_attempt_said_is_not_repeated_when_both_are_here_at_once(tmp_path: Path) -> None:
     lines: list[str] = []
-    with resumed(tmp_path) as follower:
-        second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
-        for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
-            follower.history.feed(2, event)
-        PlainDisplay(lines.append, CARD, "a title", after_attempt=1).show(follower.history, last=True)
+    history = resumed(tmp_path)
+    second = describe(begin_run(tmp_path / "run"), 2, resumes=1, start_step=1)
+    for event in (second, Schema(id=1, metrics=METRICS), Log(text="a new word"), points(1, [2])):
+        history.feed(2, event)
+    PlainDisplay(lines.append, CARD, "a title", after_attempt=1).show(history, last=True)
     assert lines[:2] == ["a title", "  a new word"]
     assert "an old word" not in "\n".join(lines)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.run import run_study as command
-from clew_gui.commands.run.run import RunOutcome
+from clew_gui.commands.run import studies
 from clew_gui.jobs.job import Place
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import find_places
@@ -59,12 +61,13 @@ class Trainer:
     def __call__(
         self,
         _shell: object,
-        spec: RunSpec,
+        _own: object,
+        one: PlannedRun,
         card: ExerciseCard,
-        _folder: Path,
         heading: str,
         *_more: object,
-    ) -> RunOutcome:
+    ) -> StudyResult:
+        spec = msgspec.structs.replace(one.run.spec, run=str(uuid.uuid4()))
         self.specs.append(spec)
         self.headings.append(heading)
         rate = spec.params["learning_rate"]
@@ -78,13 +81,13 @@ class Trainer:
             State(state=RunState.STOPPED if 1 < rate <= 10 else RunState.FINISHED, step=5),
         ):
             history.feed(1, event)
-        return RunOutcome(history, 0, "", asked=rate > 10)
+        return one.result(Path(spec.run), history, 130 if 1 < rate <= 10 else 0, asked=rate > 10)
 
 
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
-    monkeypatch.setattr(command, "run_outcome", stand_in)
+    monkeypatch.setattr(studies, "train", stand_in)
     return stand_in
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import scaling_of
-from clew_gui.commands.run import run as run_command
-from clew_gui.commands.run import run_study as command
 from clew_gui.commands.run import studies
-from clew_gui.commands.run.run import RunOutcome
 from clew_gui.session.kept_studies import study_lock
-from clew_gui.session.study_runner import StudyResult
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -70,8 +69,10 @@ class Trainer:
         self.stop_at = 0
 
     def __call__(
-        self, _shell: object, spec: RunSpec, card: ExerciseCard, folder: Path, heading: str, *_more: object
-    ) -> RunOutcome:
+        self, _shell: object, _own: object, one: PlannedRun, card: ExerciseCard, heading: str, *_more: object
+    ) -> StudyResult:
+        spec = msgspec.structs.replace(one.run.spec, run=str(uuid.uuid4()))
+        folder = find_places().runs / spec.run
         self.specs.append(spec)
         self.headings.append(heading)
         stopped = len(self.specs) == self.stop_at
@@ -98,13 +99,13 @@ class Trainer:
             for event in events:
                 writer.append(event)
                 history.feed(1, event)
-        return RunOutcome(history, 0, "", asked=stopped)
+        return one.result(folder, history, 130 if stopped else 0, asked=stopped)
 
 
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> Trainer:
     stand_in = Trainer()
-    monkeypatch.setattr(command, "run_outcome", stand_in)
+    monkeypatch.setattr(studies, "train", stand_in)
     monkeypatch.setattr(studies, "check_study_here", lambda *_, **__: None)
     return stand_in
 
@@ -119,7 +120,7 @@ def test_a_file_that_is_no_data_set_is_refused_before_the_agent_starts(
 
     junk = tmp_path / "junk.npz"
     junk.write_text("a letter")
-    monkeypatch.setattr(run_command, "follow", begun)
+    monkeypatch.setattr("clew_gui.session.session.Session.start_run", begun)
     assert main([words[0], "softmax", *words[1:], "--data", str(junk)]) == 2
     assert "is not a data set that Clew can read." in capsys.readouterr().err
 
@@ -210,7 +211,7 @@ def test_a_window_that_looks_whether_a_study_is_being_done_keeps_nobody_from_doi
     assert main(["scaling", *SCALING, "--devices", "1", "--save", str(tmp_path / "s.toml")]) == 0
     look = study_lock(find_places(), read_study(tmp_path / "s.toml").study)
     assert look.acquire()
-    monkeypatch.setattr("clew_gui.commands.run.run_study.time.sleep", lambda _seconds: look.release())
+    monkeypatch.setattr("clew_gui.commands.run.studies.time.sleep", lambda _seconds: look.release())
     assert main(["study", str(tmp_path / "s.toml")]) == 0
 
 
@@ -354,13 +355,16 @@ def test_a_run_that_goes_on_after_its_program_was_killed_is_waited_for(
         assert left.stdin is not None
         assert left.stdout is not None
         left.stdout.readline()
-        stdin, follow = left.stdin, run_command.follow
+        stdin = left.stdin
 
-        def follow_to_its_end(*given: Any, **more: Any) -> RunOutcome:
+        def follow_to_its_end(context: object, own: object, one: PlannedRun, *given: Any) -> StudyResult:
+            if one.known is None:
+                return trainer(context, own, one, *given)
             stdin.close()
-            return follow(*given, **more)
+            left.wait()
+            return one.result(first, read_run(first))
 
-        monkeypatch.setattr(command, "follow", follow_to_its_end)
+        monkeypatch.setattr(studies, "train", follow_to_its_end)
         capsys.readouterr()
         assert main(["study", str(file)]) == 0
     assert f"2 devices: it trains already, in {first}; waiting for it." in capsys.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.commands.run.forecast_lines import memory_lines
+from clew_gui.commands.run.check import memory_lines
 from clew_gui.jobs.job import JobOrder
 from clew_gui.jobs.job_book import job_book
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_gui.commands.run.session_run import TerminalLock
+from clew_gui.commands.run.follow import TerminalLock
 from clew_gui.doctor.examination import Questions
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.ssh.prompts import (
@@ -100,7 +100,7 @@ def test_what_is_only_told_reaches_the_terminal_through_all_who_hand_questions_o
     lock = TerminalLock(NobodyToAsk())
     quiet = SiteAccess("lab", lambda _access: a_line(Login()), AskOnce(Questions(lock)), quiet=True)
     quiet.asker.show_message("You stay logged in.")
-    assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", 1)
+    assert (capsys.readouterr().err, lock.asked) == ("You stay logged in.\n", True)
 
 
 def test_a_login_that_is_to_ask_nobody_knows_what_was_answered_before() -> None:

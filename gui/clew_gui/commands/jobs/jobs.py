@@ -17,7 +17,7 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import JOB_HELP, KeptJobs, last_run, named_job
 from clew_gui.commands.output.result import exit_status, result_lines, title, word_for
 from clew_gui.commands.output.words import state_word
-from clew_gui.commands.run.session_run import SiteRun, SiteTerminal
+from clew_gui.commands.run.follow import SiteRun, SiteTerminal
 from clew_gui.commands.run.site_run import open_session, open_terminal
 from clew_gui.jobs.job import JOB_WORDS, JobOrder, JobStatus, job_word
 from clew_gui.jobs.job_book import JobBook, job_book

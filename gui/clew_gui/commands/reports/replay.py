@@ -10,7 +10,6 @@ from clew_gui.commands.context import INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.progress import choose_display
 from clew_gui.commands.output.result import title
-from clew_gui.commands.run.follow import Follower
 from clew_gui.reports.replay_writer import DEMONSTRATION, Replay, demonstrations, find_demonstration
 from clew_shared.base.problem import problem
 
@@ -52,13 +51,12 @@ def _show(context: CommandContext, shown: Replay, speed: float) -> int:
     display = choose_display(context.console(), card, f"{shown.spec.name}, {title(shown.spec, card)}", 0)
     started = time.monotonic()
     try:
-        with stop_requests() as stops, Follower(shown.folder.path) as follower:
+        with stop_requests() as stops:
             while not shown.done:
                 shown.advance((time.monotonic() - started) * speed, time.time())
                 if stops():
                     shown.stop(time.time())
-                follower.poll()
-                display.show(follower.history, "", last=shown.done)
+                display.show(shown.history, "", last=shown.done)
                 if not shown.done:
                     time.sleep(_POLL_S)
             return INTERRUPTED if stops() else OK

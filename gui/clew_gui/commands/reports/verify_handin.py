@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from clew_gui.commands.agent_program import cards, runs_program
+from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
-from clew_gui.commands.run.follow import Follower
+from clew_gui.commands.run.own_agent import OwnRun, own_session
 from clew_gui.reports.check import HandinVerdict, check_handin, refusals
 from clew_gui.reports.class_table import ClassRow, class_rows, mark_of, table_csv, table_html
 from clew_gui.reports.facts import RunSource, data_of, read_source
@@ -33,14 +33,13 @@ from clew_shared.base.harmless import on_one_line
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import on_servers
+from clew_shared.catalogue import load_builtin, on_servers
 from clew_shared.journal.events import Attempt, Live, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.wire.turns import RunWanted
 
 _POLL_S = 0.05
 _SCRIPT = "it ran a training script, and only the script knows which random numbers it draws"
@@ -276,22 +275,22 @@ def _train(
     context: CommandContext, spec: RunSpec, live: Sequence[Live], folder: Path, steps: int, exercises: str | None
 ) -> RunSource | Problem | str:
     """Run ``spec`` until it has done ``steps`` steps, with the same changes by hand; why it could not be."""
+    spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))  # the student's may be any text
     _begin_with(RunFolder(folder), spec, live)
     room = _MEMORY * psutil.virtual_memory().available
-    with runs_program(context.places, exercises) as agent, Follower(folder) as follower:
-        agent.ask(RunWanted(str(folder)))
-        ended, asked = None, False
-        while ended is None:
-            ended = agent.wait(_POLL_S)
-            follower.poll()
-            if agent.memory > room:
-                agent.kill()
+    with own_session(context, load_builtin(), exercises, folder) as own:
+        own.session.follow(spec)
+        run = OwnRun(context, own, spec.run, as_json=True, after_attempt=1)
+        own.session.continue_run(spec.run)
+        while run.refused() is None and not run.complete():
+            run.turn()
+            if own.target.memory > room:
+                own.target.end(kill=True)
                 return f"it takes more than {in_bytes(int(room))}, half of the memory that is free here"
-            if follower.history.fold.step >= steps and not asked:
-                agent.ask_to_stop()
-                asked = True
-    if follower.history.fold.step < steps:
-        last = follower.history.fold.problem or (ended.problem.splitlines() or ["It said nothing."])[-1]
+            if run.history.fold.step >= steps and not run.asked:
+                run.stop()
+        last = run.history.fold.problem or next(iter(run.refused() or []), "It said nothing.")
+    if run.history.fold.step < steps:
         text = f"Run {spec.exercise} could not be trained again for {steps:,} steps: {last}"
         return Problem("handin.rerun", text, "For data that are elsewhere here, give --data PATH.", spec.exercise)
     return read_source(folder)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import NamedTuple
 
 import zmq
 from rich.table import Table
@@ -15,7 +16,6 @@ from clew_gui.commands.output import words
 from clew_gui.session.links.conversation import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.channel import Channel, KeyPair
@@ -32,6 +32,9 @@ from clew_shared.wire.messages import (
     Welcome,
 )
 
+Ask = Callable[[Request], AnyReply]
+_ANSWER_S = 20.0
+"""A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
 _RUN_HELP = "its number, id, the beginning of its id, or `last`: the one that was added last"
 _STEPS = {"next": 1, "last": 2**31}
 
@@ -47,9 +50,10 @@ def queue(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew queue``, ``clew queue move RUN PLACE`` and ``clew queue cancel RUN``: returns the exit status."""
     options = _parser().parse_args(list(argv))
     if options.action == "move":
-        return _move(context, options.run, options.place, options.json)
+        place = read_place(options.place)
+        return _change(context, options.run, lambda run: MoveRun(run=run, place=place), options.json)
     if options.action == "cancel":
-        return _cancel(context, options.run, options.json)
+        return _change(context, options.run, lambda run: Stop(run=run), options.json)
     return _list(context, options.json)
 
 
@@ -70,41 +74,71 @@ def _parser() -> Parser:
 # --- What there is ----------------------------------------------------------------------------------------------------
 
 
-def in_order(statuses: Sequence[RunStatus]) -> list[RunStatus]:
+@contextmanager
+def connected_agent(context: CommandContext) -> Iterator[Ask]:
+    """Questions to this computer's agent and their answers, without the mirrors of a session. Raises ``ProblemError``
+    when there is none, for it is not started, and with a refusal."""
+    target, keys = LocalTarget(context.places), KeyPair.generate()
+    address = target.find()
+    if address is None:
+        raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
+    sockets: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with closing(target), sockets:
+        try:
+            target.authorize(f"command-{keys.public.encode().hex()[:16]}", keys.public)
+        except OSError as error:
+            raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
+        with closing(Channel(sockets, address.address, address.port, address.public_key, keys)) as channel:
+
+            def ask(request: Request) -> AnyReply:
+                reply = channel.request(request, _ANSWER_S)
+                if isinstance(reply, Refused):
+                    raise ProblemError(reply.problem)
+                return reply
+
+            welcome = ask(Hello(client="clew"))
+            other = other_version(welcome, job=False) if isinstance(welcome, Welcome) else None
+            if other is not None:
+                context.report(other)
+            yield ask
+
+
+def _statuses(ask: Ask) -> tuple[RunStatus, ...]:
+    reply = ask(GetStatus())
+    return reply.runs if isinstance(reply, Status) else ()
+
+
+def _rows(context: CommandContext, ask: Ask) -> list[QueueRow]:
     """The runs that are training, in the order in which they began, and then those that wait, the next one first."""
-    alive = [status for status in statuses if status.state not in TERMINAL]
-    return sorted(alive, key=lambda status: (status.queue, status.started or math.inf))
-
-
-def _lines(places: Places, agent: AgentConnection) -> list[QueueRow]:
-    found = in_order(agent.statuses())
-    numbers = run_record(places).number_all(status.run for status in found)
+    alive = [status for status in _statuses(ask) if status.state not in TERMINAL]
+    found = sorted(alive, key=lambda status: (status.queue, status.started or math.inf))
+    numbers = run_record(context.places).number_all(status.run for status in found)
     return [QueueRow(numbers[status.run], status) for status in found]
 
 
 def _list(context: CommandContext, as_json: bool) -> int:
     try:
-        with AgentConnection(context) as agent:
-            lines = _lines(context.places, agent)
+        with connected_agent(context) as ask:
+            rows = _rows(context, ask)
     except ProblemError as error:
         if error.problems[0].code != "agent.absent":
             raise
-        lines = []
+        rows = []
     if as_json:
-        context.say_json([_as_json(line) for line in lines])
-    elif not lines:
+        context.say_json([_as_json(row) for row in rows])
+    elif not rows:
         context.say("No run waits, and this computer's agent is not training any.")
     else:
-        context.console().print(_table(lines))
+        context.console().print(_table(rows))
     return OK
 
 
-def _table(lines: Sequence[QueueRow]) -> Table:
+def _table(rows: Sequence[QueueRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", no_wrap=True)
     for title in ("Run", "Exercise", "State", "Steps", "Devices"):
         table.add_column(title, justify="right" if title == "Steps" else "left", no_wrap=True)
-    for number, status in lines:
+    for number, status in rows:
         exercise = f"{status.exercise} ({status.name})" if status.name else status.exercise
         state = _joined(words.state_word(status.state), queue_place(status.queue))
         of = f" of {status.steps:,}" if status.steps else ""
@@ -117,26 +151,26 @@ def _joined(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _as_json(line: QueueRow) -> dict[str, object]:
-    status = line.status
+def _as_json(row: QueueRow) -> dict[str, object]:
+    status = row.status
     names = ("run", "exercise", "name", "state", "queue", "devices", "attempt", "step", "steps")
-    return {"number": line.number} | {name: getattr(status, name) for name in names}
+    return {"number": row.number} | {name: getattr(status, name) for name in names}
 
 
 # --- What can be done -------------------------------------------------------------------------------------------------
 
 
-def find_waiting(word: str, lines: Sequence[QueueRow]) -> QueueRow:
+def find_waiting(word: str, rows: Sequence[QueueRow]) -> QueueRow:
     """The waiting run that ``word`` names. Raises ``ProblemError`` when there is none, or more than one."""
-    newest = max((line.number for line in lines if line.status.state is RunState.QUEUED), default=0)
-    found = [line for line in lines if line.number == newest] if word == "last" else []
-    found = found or [line for line in lines if word == str(line.number)]
-    found = found or [line for line in lines if word and line.status.run.startswith(word)]
+    newest = max((row.number for row in rows if row.status.state is RunState.QUEUED), default=0)
+    found = [row for row in rows if row.number == newest] if word == "last" else []
+    found = found or [row for row in rows if word == str(row.number)]
+    found = found or [row for row in rows if word and row.status.run.startswith(word)]
     hint = "`clew queue` lists those that wait."
     if not found:
         raise problem("cli.run", f"No run {word!r} waits.", hint, word)
     if len(found) > 1:
-        text = f"{len(found)} runs begin with {word!r}: {', '.join(line.status.run for line in found[:5])}."
+        text = f"{len(found)} runs begin with {word!r}: {', '.join(row.status.run for row in found[:5])}."
         raise problem("cli.run", text, "Give more of the id.", word)
     if found[0].status.state is not RunState.QUEUED:
         state = words.state_word(found[0].status.state).lower()
@@ -154,99 +188,16 @@ def read_place(word: str) -> int:
     raise ProblemError(Problem("cli.place", text, "1 or `next` is the next, `last` the last.", "place"))
 
 
-def _move(context: CommandContext, word: str, place_word: str, as_json: bool) -> int:
-    place = read_place(place_word)
-    with AgentConnection(context) as agent:
-        line = find_waiting(word, _lines(context.places, agent))
-        agent.ask(MoveRun(run=line.status.run, place=place))
-        return _report(context, line, agent, as_json)
-
-
-def _cancel(context: CommandContext, word: str, as_json: bool) -> int:
-    with AgentConnection(context) as agent:
-        line = find_waiting(word, _lines(context.places, agent))
-        agent.ask(Stop(run=line.status.run))
-        return _report(context, line, agent, as_json)
-
-
-def _report(context: CommandContext, before: QueueRow, agent: AgentConnection, as_json: bool) -> int:
-    """Reports the run's state after the command."""
-    status = agent.status(before.status.run) or before.status
+def _change(context: CommandContext, word: str, request: Callable[[str], Request], as_json: bool) -> int:
+    """Sends the request about the waiting run that ``word`` names, and reports its state then."""
+    with connected_agent(context) as ask:
+        row = find_waiting(word, _rows(context, ask))
+        ask(request(row.status.run))
+        status = next((one for one in _statuses(ask) if one.run == row.status.run), row.status)
     if as_json:
-        context.say_json(_as_json(QueueRow(before.number, status)))
+        context.say_json(_as_json(QueueRow(row.number, status)))
     else:
         state = _joined(words.state_word(status.state).lower(), queue_place(status.queue))
         reason = f" {status.reason}" if status.reason else ""
-        context.say(f"Run {before.number} is {state}.{reason}")
+        context.say(f"Run {row.number} is {state}.{reason}")
     return OK
-
-
-# --- Connection -------------------------------------------------------------------------------------------------------
-# A question to the agent and its answer, without the mirrors of a session.
-
-
-_ANSWER_S = 20.0
-"""A trainer that is asked to stop answers between two blocks, within 15 s; everything else takes milliseconds."""
-
-
-class AgentConnection:
-    """A connection to this computer's agent while it is open. ``__enter__`` raises ``ProblemError`` when there is none:
-    it is not started."""
-
-    def __init__(self, context: CommandContext) -> None:
-        self._target = LocalTarget(context.places)
-        self._report = context.report
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._channel: Channel | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._connect()
-            welcome = self.ask(Hello(client="clew"))
-        except BaseException:
-            self.close()
-            raise
-        other = other_version(welcome, job=False) if isinstance(welcome, Welcome) else None
-        if other is not None:
-            self._report(other)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def ask(self, request: Request) -> AnyReply:
-        """The answer. Raises ``ProblemError`` with a refusal, and when none comes."""
-        if self._channel is None:
-            raise RuntimeError("not connected")
-        reply = self._channel.request(request, _ANSWER_S)
-        if isinstance(reply, Refused):
-            raise ProblemError(reply.problem)
-        return reply
-
-    def statuses(self) -> tuple[RunStatus, ...]:
-        """Asks for the status of all runs of the agent."""
-        reply = self.ask(GetStatus())
-        return reply.runs if isinstance(reply, Status) else ()
-
-    def status(self, run: str) -> RunStatus | None:
-        """Asks for the status of one run; None if the agent does not know it."""
-        return next((status for status in self.statuses() if status.run == run), None)
-
-    def close(self) -> None:
-        """End the connection; the agent goes on."""
-        if self._channel is not None:
-            self._channel.close()
-        self._channel = None
-        self._target.close()
-        self._context.term()  # bounded by the channel's linger
-
-    def _connect(self) -> None:
-        address = self._target.find()
-        if address is None:
-            raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
-        keys = KeyPair.generate()
-        try:
-            self._target.authorize(f"command-{keys.public.encode().hex()[:16]}", keys.public)
-        except OSError as error:
-            raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
-        self._channel = Channel(self._context, address.address, address.port, address.public_key, keys)

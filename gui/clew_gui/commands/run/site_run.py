@@ -1,11 +1,11 @@
-"""A run on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
+"""A run or a study on a site, from the terminal: sent, waited for, followed to its last byte, or left to itself."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.output import words
 from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.run.arguments import count
-from clew_gui.commands.run.session_run import SiteRun, SiteTerminal, TerminalLock
+from clew_gui.commands.run.follow import SiteRun, SiteTerminal, TerminalLock
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import ASK_S, open_manager
@@ -24,6 +24,7 @@ from clew_gui.schedulers.allocation import build_allocation
 from clew_gui.session.links.mirror import stray_attempts
 from clew_gui.session.run_record import run_record
 from clew_gui.session.session import Session
+from clew_gui.session.study_runner import KnownRun, PlannedRun, StudyResult, StudyRunner
 from clew_gui.ssh.prompts import headless_prompter
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -33,6 +34,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
+from clew_shared.study.study import StudySpec
 
 
 def open_terminal(context: CommandContext) -> SiteTerminal:
@@ -173,3 +175,155 @@ def _not_resumable(terminal: SiteTerminal, folder: Path, options: argparse.Names
         text = "A run of a site continues with the exercises that it started with."
         return [Problem("cli.site", text, "Leave --exercises out.", "exercises")]
     return []
+
+
+# --- A study ----------------------------------------------------------------------------------------------------------
+
+
+class SiteStudy:
+    """The runs of ``study`` at ``place``."""
+
+    def __init__(
+        self, terminal: SiteTerminal, place: Place, study: StudySpec, card: ExerciseCard, as_json: bool = False
+    ) -> None:
+        self._terminal, self._card, self._as_json = terminal, card, as_json
+        self._say = terminal.context.note if as_json else terminal.context.say
+        self._runner = StudyRunner(study, card, terminal.context.places.mirrors, self._say)
+        self._place = with_living_node(terminal, place, as_json)
+        self._record = run_record(terminal.context.places)
+
+    def run(self, known: Catalogue, detach: bool = False) -> list[StudyResult]:
+        """Do what is left of the study, in the order of its runs as far as there are devices; what became of each, up
+        to where a person stopped it. ``detach``: only send it; the list is empty then.
+
+        Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
+        """
+        book = self._terminal.manager.book
+        sent = self._sent()
+        late = [run for run in sent if self._is_late(run)]
+        jobs = {book.job_of(run) for run in sent if run in late or not self._is_over(run)}
+        jobs |= {self._place.job} - {""}
+        self._terminal.manager.ask_now(sorted(jobs), ASK_S)
+        with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
+            for run in sent:
+                if not self._is_over(run):  # a program that was killed may not have sent it at all
+                    self._followed(session, run, stops).until_sent()
+            late = [run for run in sent if self._is_late(run)]
+            if stops() or not all(self._followed(session, run, stops).until_settled() for run in late):
+                return []
+            plan = self._send(session, list(self._runner.plan(self._known(sent))))
+            self._forget_replaced(session, sent, plan)
+            if detach:
+                return self._leave(session, plan)
+            return self._follow(session, plan, stops)
+
+    # --- What there is ------------------------------------------------------------------------------------------------
+
+    def _sent(self) -> list[str]:
+        """The study's runs that this computer has sent to the site, in the order in which they were sent."""
+        book, numbers = self._terminal.manager.book, self._record.numbers
+        jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
+        runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
+        mine = (run for run in runs if run not in self._record.forgotten)
+        found = [run for run in mine if self._runner.has(run)]
+        return sorted(found, key=lambda run: numbers.get(run, 0))
+
+    def _is_late(self, run: str) -> bool:
+        """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
+        book = self._terminal.manager.book
+        job = book.job_of(run)
+        return self._is_over(run) and book.went_with(run) and self._record.settled.get(run) != job
+
+    def _is_over(self, run: str) -> bool:
+        """Whether its job is over, or was taken out of the list by another program, which does that with one that was
+        not sent."""
+        book = self._terminal.manager.book
+        job = book.job_of(run)
+        return not job or book.news(job).over
+
+    def _known(self, sent: Sequence[str]) -> list[KnownRun]:
+        """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
+        its job is."""
+        found = []
+        for run in sent:
+            folder, finished = self._runner.folders / run, self._runner.is_finished(run)
+            ended = bool(attempts(folder)) and read_run(folder).fold.done
+            if finished or not (ended or self._is_over(run)):
+                found.append(self._runner.known(run, RunState.FINISHED if finished else RunState.SUBMITTED))
+        return found
+
+    # --- Sending ------------------------------------------------------------------------------------------------------
+
+    def _send(self, session: Session, plan: Sequence[PlannedRun]) -> list[PlannedRun]:
+        """The plan with every run sent; those that were not go in one job."""
+        going = self._names(plan)
+        if going:
+            job = session.jobs[self._terminal.manager.book.job_of(going[0])]
+            runs = _runs(len(going), "is", "are")
+            self._say(f"{runs} on {job.title} already, in job j{job.number}: {self._runner.study.study}.")
+        missing = [one.run.spec for one in plan if one.known is None]
+        if not missing:
+            return list(plan)
+        names = session.start_runs(missing, self._place)
+        job = session.jobs[self._terminal.manager.book.job_of(names[0])]
+        runs = _runs(len(names), "goes", "go")
+        self._say(f"{runs} to {job.title} as job j{job.number}: {self._runner.study.study}.")
+        fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
+        return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
+
+    # --- Following ----------------------------------------------------------------------------------------------------
+
+    def _followed(
+        self, session: Session, run: str, stops: Callable[[], int] = lambda: 0, others: Sequence[str] = ()
+    ) -> SiteRun:
+        return SiteRun(self._terminal, session, run, self._as_json, stops, others=others)
+
+    def _leave(self, session: Session, plan: Sequence[PlannedRun]) -> list[StudyResult]:
+        """Waits until the scheduler has the job; returns nothing, because nobody waits for its results."""
+        for run in self._names(plan):
+            following = self._followed(session, run)
+            following.until_sent()
+            following.raise_refusal()
+        return []
+
+    def _names(self, plan: Sequence[PlannedRun]) -> list[str]:
+        """The runs that are under way, in their order."""
+        return [one.known.id for one in plan if one.known is not None and not one.finished]
+
+    def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[StudyResult]:
+        """Follows each run to its end. Those that a person stopped before they began leave nothing."""
+        following: list[SiteRun] = []
+        left = self._names(plan)
+
+        def carry_out(one: PlannedRun, heading: str) -> StudyResult:
+            run = self._followed(session, left.pop(0), stops, others=tuple(left))
+            following.append(run)
+            run.to_the_end(self._card, f"{heading}, on {run.job.title}")
+            run.raise_refusal()
+            return run.result(one)
+
+        results = self._runner.do(plan, carry_out)
+        if results and results[-1].asked:
+            self._forget_unbegun(session, [following[-1].model.id, *left])
+        if following:
+            following[-1].wait_for_the_job()
+        return results
+
+    def _forget_replaced(self, session: Session, sent: Sequence[str], plan: Sequence[PlannedRun]) -> None:
+        """Take runs out of the list whose job was over before they began: others are sent in their place."""
+        kept = {one.known.id for one in plan if one.known is not None}
+        for run in sent:
+            if run not in kept and not attempts(self._runner.folders / run) and self._is_over(run):
+                session.recall(run)
+                session.forget(run)
+
+    def _forget_unbegun(self, session: Session, runs: Sequence[str]) -> None:
+        """Take runs out of the list that were stopped before they began."""
+        for run in runs:
+            if run in session.runs and not session.runs[run].history.fold.attempt:
+                session.forget(run)
+
+
+def _runs(count: int, one: str, many: str) -> str:
+    """A number of runs with the verb."""
+    return f"1 run {one}" if count == 1 else f"{count} runs {many}"

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from clew_gui.commands.agent_program import cards
-from clew_gui.commands.context import CommandContext, Parser
+from clew_gui.base.student import signed
+from clew_gui.commands.agent_program import cards, stop_requests
+from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
+from clew_gui.commands.find import trains_here
+from clew_gui.commands.output.study_tables import ranking_lines, ranking_summary, scaling_lines, scaling_summary
 from clew_gui.commands.run.arguments import RunArguments, exercises_folder, not_taken, parse_run, whole
-from clew_gui.commands.run.check import check_study_here
-from clew_gui.commands.run.run_study import check_site, run_study
-from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there
-from clew_gui.session.kept_studies import keep_study, study_file
+from clew_gui.commands.run.check import check_study_here, forecast_lines
+from clew_gui.commands.run.own_agent import own_session, train
+from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
+from clew_gui.session.kept_studies import keep_study, study_file, study_lock
+from clew_gui.session.study_runner import PlannedRun, StudyResult, StudyRunner
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.foreign import from_toml as parse_toml
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Lane, Preset, RaceSpec
 from clew_shared.catalogue import find_card, find_preset
 from clew_shared.goal_settings import idle_seeds
+from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import LEARNING_RATE, STEPS, ParamSpec, Value, convert
 from clew_shared.spec import MAX_NAME, SITE_PATH, RunSpec, read_text
 from clew_shared.study.study import (
@@ -30,6 +39,8 @@ from clew_shared.study.study import (
     choose_lanes,
     find_race,
     from_toml,
+    largest,
+    number_of_runs,
     race_study,
     read_study,
     scaling_study,
@@ -137,7 +148,10 @@ def _read(context: CommandContext, command: str, words: Sequence[str]) -> _Asked
 
 
 def _check(context: CommandContext, study: StudySpec, site: str | None, exercises: str | None) -> None:
-    check_site(study, site)
+    """Raises ``ProblemError`` for a study that cannot be done on the ``site``; None: on this computer."""
+    if site is not None and study.sweep is not None and study.sweep.sampled:
+        text = "The method tpe chooses each point by earlier results, so a job cannot get all runs at once."
+        raise problem("sweep.site", text, "Take the method random on a site, or run it on this computer.", "method")
     check_study_here(context.places, study, site, own=exercises is not None)
 
 
@@ -366,3 +380,104 @@ def _counts(name: str, text: str) -> list[int]:
     if not counts or min(counts) < 1:
         raise problem("cli.scaling", f"--{name} takes whole numbers from 1 on, got {text!r}.", f"Write --{name} 1,2,4.")
     return counts
+
+
+# --- Its runs ---------------------------------------------------------------------------------------------------------
+# Those that are finished are not done again.
+
+
+_LOOK_S = 0.1
+"""A window that looks whether the lock of a study is free has it for less than that."""
+
+
+def run_study(
+    context: CommandContext, study: StudySpec, card: ExerciseCard, known: Catalogue, options: argparse.Namespace
+) -> int:
+    """Do what is left of the study where ``options`` (those of the command) say, and show what came out; returns the
+    exit status."""
+    study = msgspec.structs.replace(study, base=signed(context.places, study.base))
+    place = read_place(context.places, options, largest(study))
+    if place is None:
+        with _alone(context.places, study):
+            results = run_here(context, study, card, known, options.json, options.exercises)
+    elif options.dry_run:
+        from clew_gui.commands.run.site_run import show_script  # SSH is loaded there
+
+        return show_script(context, place, [run.spec for run in study_runs(study)], options.json)
+    else:
+        from clew_gui.commands.run.site_run import SiteStudy, open_terminal
+
+        results = SiteStudy(open_terminal(context), place, study, card, options.json).run(known, options.detach)
+        if options.detach:
+            context.note(f"It goes on by itself. To come back: `clew study` with its file and --site {options.site}")
+            return OK
+    if results:
+        _show(context, study, card, results, options.json)
+    return study_status(study, results)
+
+
+@contextmanager
+def _alone(places: Places, study: StudySpec) -> Iterator[None]:
+    """Makes sure that no other program does this study's runs meanwhile: two would each do what the other has not
+    finished yet."""
+    lock = study_lock(places, study.study)
+    if not lock.acquire():
+        time.sleep(_LOOK_S)
+    if not lock.acquire():
+        text = f"Another program on this computer is doing the runs of {study.study} already."
+        raise problem("study.busy", text, "Wait for it, or end it and start this again.", study.study)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _show(
+    context: CommandContext, study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult], as_json: bool
+) -> None:
+    """The table of a study: times and speed-ups over devices, else who did best."""
+    lines, summary = (scaling_lines, scaling_summary) if study.timed else (ranking_lines, ranking_summary)
+    for line in lines(study, card, results):
+        (context.note if as_json else context.say)(line)
+    if as_json:
+        context.say_json(summary(study, card, results))
+
+
+# --- Here -------------------------------------------------------------------------------------------------------------
+
+
+def run_here(
+    context: CommandContext,
+    study: StudySpec,
+    card: ExerciseCard,
+    known: Catalogue,
+    as_json: bool,
+    exercises: str | None,
+) -> list[StudyResult]:
+    """Do what is left of the study on this computer, one run after the other, as far as nobody stops it; what became of
+    each. Raises ``ProblemError`` when the agent refuses one after all."""
+    say = context.note if as_json else context.say
+    runner = StudyRunner(study, card, context.places.runs, say)
+    kept = runner.finished()
+    for line in forecast_lines(context.places, study, card, len(kept)):
+        say(line)
+    going = [run for run in runner.runs() if trains_here(runner.folders / run)]
+    # timed ones must begin alike
+    with own_session(context, known, exercises, fresh=study.timed) as own, stop_requests() as stops:
+
+        def carry_out(one: PlannedRun, heading: str) -> StudyResult:
+            if one.known is not None:  # its program was killed, and beside it nothing could be measured
+                say(f"{one.run.title}: it trains already, in {runner.folders / one.known.id}; waiting for it.")
+            result = train(context, own, one, card, heading, as_json, stops)
+            return result._replace(asked=result.asked or result.history.fold.state is RunState.STOPPED)
+
+        at_work = (runner.known(run, RunState.RUNNING) for run in going)
+        return runner.do(runner.plan([*kept, *at_work]), carry_out)
+
+
+def study_status(study: StudySpec, results: Sequence[StudyResult]) -> int:
+    """The exit status of a study that ended so."""
+    statuses = {result.status for result in results}
+    if INTERRUPTED in statuses or len(results) < number_of_runs(study):
+        return INTERRUPTED
+    return FAILED if statuses - {OK} else OK

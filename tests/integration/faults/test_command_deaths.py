@@ -1,0 +1,152 @@
+"""kill -9 of a command, its agent, guard and trainer at random moments: no run is lost, done twice, or left alone."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from clew_gui.commands.context import CommandContext
+from clew_gui.commands.run import own_agent
+from clew_gui.commands.run.own_agent import OwnRun, own_session
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.verify import verify_run
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec, read_spec
+from tests.integration.agents import BOUND_S
+from tests.integration.faults.lab import Lab, words_of
+from tests.integration.faults.oracle import sealed
+from tests.integration.faults.programs import PROGRAM
+from tests.stand_in.engine import CATALOGUE
+
+STEPS = ("--steps", "300", "--block", "10", "--pause", "0.02")
+RATES = (0.1, 0.2, 0.3)
+ROLES = ("command", "serve", "guard", "trainer")
+LATEST_S = 1.0
+"""Seconds from the beginning of what is killed: a run takes 0.6 s."""
+
+
+def test_whatever_of_a_command_is_killed_no_run_is_lost_or_done_twice(lab: Lab) -> None:
+    kinds, ends = ("run", "sweep", "study"), Counter[str]()
+    for number in lab.chance.rounds(3, 30):
+        kind, role = kinds[number % 3], lab.dice.choice(ROLES)
+        before, file = set(folders(lab)), lab.places.home / f"sweep-{number}.toml"
+        if kind == "study":  # one that was stopped before its first run
+            clew(lab, "sweep", file, killed_at=0.0)
+        command = begin(lab, kind, file)
+        moment, deadline = lab.dice.random() * LATEST_S, time.monotonic() + BOUND_S
+        hit = kill(lab, command, role, moment)
+        lab.tally.add("kills", hit)
+        command.communicate(timeout=BOUND_S)
+        lab.wait(lambda: not lab.left(), f"the end of all processes after the {role}")
+        assert time.monotonic() < deadline + BOUND_S
+        mine = [folder for folder in folders(lab) if folder not in before]
+        if kind != "run":
+            assert file.exists() or not mine
+            if file.exists():
+                assert begin(lab, "study", file).wait(BOUND_S) == 0
+            lab.wait(lambda: not lab.left(), "the end of all processes")
+            mine = [folder for folder in folders(lab) if folder not in before]
+        states = Counter(judge_run(folder) for folder in mine)
+        ends.update(str(state) for state in states.elements())
+        if kind != "run" and file.exists():
+            done = [folder for folder in mine if read_run(folder).fold.state is RunState.FINISHED]
+            rates = [read_spec(RunFolder(folder).spec).params["learning_rate"] for folder in done]
+            assert sorted(map(str, rates)) == list(map(str, RATES)), (kind, role, moment)
+        elif kind == "run" and role in ("serve", "guard") and hit and mine:
+            assert states == {RunState.FINISHED: 1}, (role, moment, states)
+        lab.tally.add("scenarios")
+    print(dict(lab.tally.counts), dict(ends))
+    assert not list(lab.places.agents.glob("own/*")), "each agent has removed its files"
+
+
+@pytest.mark.parametrize(("pause", "state"), [(0.02, RunState.STOPPED), (10.0, None)])
+def test_a_run_that_its_command_leaves_is_stopped_and_killed_only_if_it_does_not_stop(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, pause: float, state: RunState | None
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    if state is None:
+        monkeypatch.setattr(own_agent, "_STOP_S", 0.1)
+    context = CommandContext(lab.places, io.StringIO(), io.StringIO())
+    spec = RunSpec(exercise="stand-in", params={"steps": 100_000, "pause": pause})
+    with own_session(context, CATALOGUE) as own:
+        run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
+        deadline = time.monotonic() + BOUND_S
+        while run.history.fold.state is not RunState.RUNNING:
+            assert time.monotonic() < deadline, "it does not begin"
+            run.turn()
+    assert not lab.left()
+    history = read_run(run.folder)
+    assert (history.fold.state if history.fold.done else None) is state
+    assert bool(history.checkpoints) is (state is not None)
+
+
+@pytest.mark.parametrize("out", ["new/run", "empty"])
+def test_of_a_run_that_its_trainer_refuses_only_the_folder_stays_that_was_there(
+    lab: Lab, tmp_path: Path, out: str
+) -> None:
+    work = tmp_path / "work"
+    (work / "empty").mkdir(parents=True)
+    words = (*PROGRAM, "clew", "run", "stand-in", "--fault", "refuses", "--out", str(work / out))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=BOUND_S, check=False)
+    assert done.returncode == 2
+    assert "The trainer refuses it." in done.stderr
+    assert [path.name for path in work.rglob("*")] == ["empty"]
+    assert list(lab.places.home.rglob("runs/*")) == []
+
+
+def begin(lab: Lab, kind: str, file: Path) -> subprocess.Popen[bytes]:
+    over = ("--over", "learning_rate=" + ", ".join(map(str, RATES)), "--save", str(file))
+    words = {"run": ("stand-in", *STEPS), "sweep": ("stand-in", *STEPS, *over), "study": (str(file),)}[kind]
+    with (lab.places.home / "commands.log").open("ab") as log:
+        return subprocess.Popen([*PROGRAM, "clew", kind, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def clew(lab: Lab, kind: str, file: Path, killed_at: float) -> None:
+    """Begin a command and kill it once its study is kept."""
+    command = begin(lab, kind, file)
+    lab.wait(file.exists, "the study's file")
+    time.sleep(killed_at)
+    command.kill()
+    command.wait(BOUND_S)
+    lab.wait(lambda: not lab.left(), "the end of all processes")
+
+
+def kill(lab: Lab, command: subprocess.Popen[bytes], role: str, moment: float) -> bool:
+    """kill -9 of whoever has that role, so many seconds after it has begun; whether there was one then."""
+    lab.wait(lambda: command.poll() is not None or holder(lab, command, role) is not None, f"the {role}")
+    time.sleep(moment)
+    found = holder(lab, command, role)
+    try:
+        if found is not None:
+            found.kill()
+    except psutil.NoSuchProcess:
+        return False
+    return found is not None
+
+
+def holder(lab: Lab, command: subprocess.Popen[bytes], role: str) -> psutil.Process | None:
+    if role == "command":
+        return psutil.Process(command.pid) if command.poll() is None else None
+    return next((one for one in lab.left() if role in words_of(one)), None)
+
+
+def folders(lab: Lab) -> list[Path]:
+    return list(lab.places.runs.iterdir()) if lab.places.runs.is_dir() else []
+
+
+def judge_run(folder: Path) -> RunState:
+    """The state of a run whose processes have ended; its journal is sealed and sound, with each step once."""
+    run = RunFolder(folder)
+    assert list(run.attempts()) == [1], folder
+    assert sealed(run.journal(1))
+    assert verify_run(folder).findings == ()
+    history = read_run(folder)
+    assert history.column("loss").steps.tolist() == list(range(history.fold.step))
+    return history.fold.state
