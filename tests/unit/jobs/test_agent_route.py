@@ -249,9 +249,8 @@ class Kept:
         scene.target.close()
         self.serve()
         reach(scene.manager, scene.job, JobStage.RUNNING)
-        job = scene.manager.job(scene.job)
-        self.way = AgentRoute(job, lambda: None, lambda: self.now)
-        job.changed = lambda: None
+        self.way = AgentRoute(scene.manager.job(scene.job), lambda: None, lambda: self.now)
+        scene.manager.job(scene.job).changed = lambda: None
 
     def serve(self, generation: int = 1) -> None:
         self.scene.serve(generation)
