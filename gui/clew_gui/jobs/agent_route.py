@@ -166,8 +166,6 @@ class AgentRoute:
         """Close the connection; agent and runs stay."""
         self.leave()
         self._thread.join(_JOIN_S)
-        if self._tunnel is not None:
-            self._tunnel.close()
 
     # --- For the manager ----------------------------------------------------------------------------------------------
 
@@ -205,6 +203,8 @@ class AgentRoute:
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
                 self._slept()
         self._leave()
+        if self._tunnel is not None:
+            self._tunnel.close()
 
     def _failed(self, found: Problem) -> float:
         """Notes what is wrong; returns the seconds until the next try."""
