@@ -80,7 +80,6 @@ class AgentRoute:
         self._tunnel: Tunnel | None = None
         self._trouble: Problem | None = None
         self._failures = 0
-        self._heard = 0.0
         self._stage = JobStage.DRAFT
         self._stage_since = clock()
         self._thread = threading.Thread(target=self._work, name="clew-route", daemon=True)
@@ -167,8 +166,6 @@ class AgentRoute:
         """Close the connection; agent and runs stay."""
         self.leave()
         self._thread.join(_JOIN_S)
-        if self._tunnel is not None:
-            self._tunnel.close()
 
     # --- For the manager ----------------------------------------------------------------------------------------------
 
@@ -206,6 +203,8 @@ class AgentRoute:
             if drift - before > _SLEPT_S:  # the monotonic clock stands still while a computer sleeps
                 self._slept()
         self._leave()
+        if self._tunnel is not None:
+            self._tunnel.close()
 
     def _failed(self, found: Problem) -> float:
         """Notes what is wrong; returns the seconds until the next try."""
@@ -315,7 +314,7 @@ class AgentRoute:
         route = self._in_use()
         try:
             self._job.access.connected()  # a login that was refused is not tried again because of a reconnecting socket
-            stream = route.open(0, self._hear, partial(self._ended, route))
+            stream = route.open(0, self._job.heard, partial(self._ended, route))
         except ProblemError:
             route.broken = True
             self._woken.set()  # another agent may have taken the place of this one
@@ -323,11 +322,6 @@ class AgentRoute:
         with self._lock:
             route.streams += 1
         return stream
-
-    def _hear(self) -> None:
-        if time.monotonic() - self._heard > 1.0:
-            self._heard = time.monotonic()
-            self._job.heard()
 
     def _ended(self, route: Route, wanted: bool) -> None:
         """Notes the end of a stream. The route is as good as before while another stream goes through it: an agent

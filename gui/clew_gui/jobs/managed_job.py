@@ -126,17 +126,12 @@ class ManagedJob:
         self.publish(lambda news: site_unreachable(news, found, self.access.title))
 
     def take_over(self) -> None:
-        """Publishes what the book says, and watches the job if it was submitted."""
-        news = self.book.news(self.id)
-        self.publish(lambda _: news)
-        self._watch()
-
-    def take_from_another(self) -> None:
-        """Takes over what another program wrote into the book: news, or a request to end the job."""
+        """Takes over what the book says, which another program may have written: news, or a request to end the job.
+        Watches the job if it was submitted."""
         before, news, request = self.news, self.book.news(self.id), self.book.end_request(self.id)
         self.publish(partial(heard_from_another, heard=news, request=request))
+        self._watch()
         if self.news != before:
-            self._watch()
             self.watch.hurry()
 
     def submitted(self, job_id: str) -> None:

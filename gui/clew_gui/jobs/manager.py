@@ -122,7 +122,7 @@ class JobManager:
 
     def noted(self, job: str) -> None:
         """Takes over what another program wrote about the job into the book."""
-        self.job(job).take_from_another()
+        self.job(job).take_over()
 
     def cancel(self, job: str) -> None:
         """End the job, or take it out of the queue."""

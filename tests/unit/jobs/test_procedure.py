@@ -101,6 +101,7 @@ def test_while_a_program_sends_the_job_nothing_is_concluded(laptop: Laptop) -> N
     assert laptop.managed.now >= 100.0
     assert not any(news.over for news in laptop.told)
     lock.remove()
+    laptop.watch.close()
 
 
 def test_a_program_that_ends_while_it_sends_counts_from_its_end(laptop: Laptop) -> None:
