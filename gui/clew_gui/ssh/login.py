@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from threading import Timer
@@ -204,7 +205,7 @@ class Login:
         thread asks the person."""
         questions: queue.SimpleQueue[tuple[str, _Fields] | None] = queue.SimpleQueue()
         answers: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
-        outcome: list[list[str] | BaseException] = []
+        outcome: Future[list[str]] = Future()
 
         def handler(title: str, instructions: str, fields: _Fields) -> list[str]:
             text = f"{title}\n{instructions}".strip()
@@ -219,9 +220,9 @@ class Login:
 
         def attempt() -> None:
             try:
-                outcome.append(link.auth_interactive(self._hop.login, handler))
+                outcome.set_result(link.auth_interactive(self._hop.login, handler))
             except Exception as error:  # noqa: BLE001  # raised again in the thread that waits for it
-                outcome.append(error)
+                outcome.set_exception(error)
             questions.put(None)
 
         threading.Thread(target=attempt, name=f"{link.name} login", daemon=True).start()
@@ -236,12 +237,7 @@ class Login:
             link.close()
             raise
 
-        def judge() -> list[str]:
-            if isinstance(outcome[0], BaseException):
-                raise outcome[0]
-            return outcome[0]
-
-        return self._judged(asked, judge)
+        return self._judged(asked, outcome.result)
 
     def _prompts(self, instructions: str, fields: _Fields) -> list[Prompt]:
         details = tuple(line for line in plain(instructions).splitlines() if line.strip())
