@@ -196,7 +196,8 @@ class Login:
     # --- What a person types -----------------------------------------------------------------------------------------
 
     def _password(self, link: SshTransport) -> list[str]:
-        prompt = Prompt(kind=PromptKind.PASSWORD, title=self._hop.title, text="Password:", again=self._again())
+        kind, again = PromptKind.PASSWORD, self._again()
+        prompt = Prompt(kind=kind, title=self._hop.title, text="Password:", details=self._in_vain(), again=again)
         answer = self._answer([prompt])[0]
         return self._judged([prompt], lambda: link.auth_password(self._hop.login, answer, fallback=False))
 
@@ -240,7 +241,7 @@ class Login:
         return self._judged(asked, outcome.result)
 
     def _prompts(self, instructions: str, fields: _Fields) -> list[Prompt]:
-        details = tuple(line for line in plain(instructions).splitlines() if line.strip())
+        details = (*self._in_vain(), *(line for line in plain(instructions).splitlines() if line.strip()))
         again = self._again()
         return [
             Prompt(
@@ -253,6 +254,12 @@ class Login:
             )
             for text, echo in fields
         ]
+
+    def _in_vain(self) -> tuple[str, ...]:
+        """Names, beside a question, the keys that were asked for by name and did not let one in."""
+        paths = tuple(f"key {path}" for path in (*self._hop.keys, *self._hop.missing_keys))
+        named = [words for words in dict.fromkeys(self._failed) if words.startswith(paths)]
+        return (f"Did not let you in: {', '.join(named)}.",) if named else ()
 
     def _again(self) -> str:
         return "That was refused." if self._wrong else ""
