@@ -1,7 +1,7 @@
 """Runs on the site, in its own Python: unpacks what comes after it into a folder that appears whole or not at all.
 
-It comes over standard input: a line of JSON with the question follows it, then a packed tar archive. Two that install
-the same at once do no harm: the folder's name is made from its content. The answer is a line of JSON after a mark.
+``ask_there`` sends it and calls ``answer``; a packed tar archive follows on standard input. Two that install the same
+at once do no harm: the folder's name is made from its content.
 """
 # ruff: noqa: I002
 
@@ -118,26 +118,18 @@ def install(question: "dict[str, Any]", data: bytes) -> "dict[str, Any]":
 
 def refusal(error: Exception) -> "dict[str, Any]":
     """Returns what the system said, and how much space there is."""
-    answer = {"refused": "error", "why": str(error)}  # type: dict[str, Any]
+    found = {"refused": "error", "why": str(error)}  # type: dict[str, Any]
     if isinstance(error, OSError):
-        answer = {"refused": "full" if error.errno in FULL else "error", "why": error.strerror or str(error)}
+        found = {"refused": "full" if error.errno in FULL else "error", "why": error.strerror or str(error)}
         with contextlib.suppress(OSError):
-            answer["free"] = shutil.disk_usage(str(Path.home())).free
-    return answer
+            found["free"] = shutil.disk_usage(str(Path.home())).free
+    return found
 
 
-def main() -> None:
-    """Answer the question."""
-    sys.path[:] = [path for path in sys.path if path]  # nothing of the current folder
+def answer(question: "dict[str, Any]") -> "dict[str, Any]":
+    """Returns why it could not be done, empty when it was."""
     os.umask(0o077)
-    question = json.loads(sys.stdin.buffer.readline().decode("utf-8"))
-    data = sys.stdin.buffer.read()
     try:
-        answer = install(question, data)
+        return install(question, sys.stdin.buffer.read())
     except (OSError, ValueError, EOFError, tarfile.TarError, zlib.error, subprocess.SubprocessError) as error:
-        answer = refusal(error)
-    print("\n" + question["mark"] + json.dumps(answer))
-
-
-if __name__ == "__main__":
-    main()
+        return refusal(error)

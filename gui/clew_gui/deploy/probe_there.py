@@ -1,7 +1,7 @@
 """Runs on the site, in its own Python: reports what that Python has, without importing any of it.
 
-It comes over standard input: a line of JSON with the question follows it. Any Python may answer, so this is written
-for 3.6 and later and uses the standard library alone. The answer is a line of JSON after the question's mark.
+``ask_there`` sends it and calls ``answer``. Any Python may answer, so this is written for 3.6 and later and uses the
+standard library alone.
 """
 # ruff: noqa: I002
 
@@ -178,10 +178,8 @@ def reaches(index: str) -> bool:
     return True
 
 
-def main() -> None:
-    """Answer the question."""
-    sys.path[:] = [path for path in sys.path if path]  # nothing of the current folder
-    question = json.loads(sys.stdin.buffer.readline().decode("utf-8"))
+def answer(question: "dict[str, Any]") -> "dict[str, Any]":
+    """Returns what this Python has."""
     python = "{}.{}".format(*sys.version_info[:2])
     have = {name: version_of(module, [name, *others]) for name, module, _, others in question["needed"]}
     small = {module: name for name, module, _, _ in question["needed"] if have[name] and name not in question["never"]}
@@ -197,7 +195,7 @@ def main() -> None:
     words = [*lacks, python, sys.implementation.name, platform.system(), platform.machine()]
     key = hashlib.sha256("\n".join(words).encode("utf-8")).hexdigest()[:16]
     software = Path(question["software"])
-    answer = {
+    found = {
         "python": platform.python_version(),
         "executable": sys.executable,
         "too_old": os.environ.get("CLEW_TOO_OLD", ""),
@@ -215,10 +213,6 @@ def main() -> None:
         "launcher": program_text(Path(question["launcher"])),
     }
     if question["thorough"]:
-        answer.update(data_sets(question["data"]))
-        answer.update(home_free=free_bytes(Path.home()), quota=quota(), index=reaches(question["index"]))
-    print("\n" + question["mark"] + json.dumps(answer))
-
-
-if __name__ == "__main__":
-    main()
+        found.update(data_sets(question["data"]))
+        found.update(home_free=free_bytes(Path.home()), quota=quota(), index=reaches(question["index"]))
+    return found

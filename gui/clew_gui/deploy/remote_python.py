@@ -69,6 +69,12 @@ _SAID_S = 30.0
 """The seconds after which it is said that it takes long, each time."""
 _START = 'exec 9<&0 </dev/null && exec bash -l -c "$1" bash "$2"'
 _READ = 'eval "$(head -c "$1" <&9)"'
+_BEGIN = """import sys
+sys.path[:] = [path for path in sys.path if path]  # nothing of the current folder
+import json
+exec(compile(sys.stdin.buffer.read({length}), "<clew>", "exec"))
+question = json.loads(sys.stdin.buffer.readline().decode("utf-8"))
+print("\\n{mark}" + json.dumps(answer(question)))"""
 _PYTHONS = ("python3", "python3.13", "python3.12", "python3.11")
 _SUITS = """import sys
 sys.path[:] = [path for path in sys.path if path]
@@ -105,7 +111,7 @@ def ask_there(
     payload: bytes = b"",
     report: Callable[[str], None] = _log.info,
 ) -> dict[str, Any]:
-    """Run ``program``, a file beside this one, with a question in JSON; its answer. ``payload`` follows the question.
+    """Run ``program``, a file beside this one, and call its ``answer`` with the question. ``payload`` follows that.
     If it takes long, that is reported now and then; ``report`` may raise to give it up.
 
     Raises ``ProblemError`` when the site has no Python, a module cannot be loaded, or nothing answers.
@@ -113,7 +119,7 @@ def ask_there(
     mark = f"clew-{secrets.token_hex(8)}:"
     source = files("clew_gui.deploy").joinpath(program).read_bytes()
     shell = _shell(connection.site, mark, len(source)).encode()
-    asked = msgspec.json.encode({**question, "mark": mark}) + b"\n"
+    asked = msgspec.json.encode(question) + b"\n"
     words = ("sh", "-c", _START, "sh", _READ, str(len(shell)))
     moved = _patience(connection, report)
     done = _behind_noise(connection.work(words, stdin=shell + source + asked + payload, moved=moved), mark)
@@ -148,8 +154,8 @@ def _shell(site: Site, mark: str, length: int) -> str:
     lines += [f"clew_load {shlex.quote(name)}" for name in site.modules]
     lines += [site.prologue.strip("\n"), "set +e +u", f"clew_suits={shlex.quote(_SUITS)}", _CHOOSE]
     names = " ".join(remote_word(name) for name in pythons(site))
-    begin = f"import sys; exec(compile(sys.stdin.buffer.read({length}), '<clew>', 'exec'))"
-    return "\n".join([*lines, f"clew_choose {names}", f'"$clew_python" -c {shlex.quote(begin)} <&9', ""])
+    begin = shlex.quote(_BEGIN.format(length=length, mark=mark))
+    return "\n".join([*lines, f"clew_choose {names}", f'"$clew_python" -c {begin} <&9', ""])
 
 
 def pythons(site: Site) -> tuple[str, ...]:

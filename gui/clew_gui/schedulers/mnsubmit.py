@@ -21,7 +21,7 @@ from clew_gui.schedulers.job import (
     short_name,
 )
 from clew_gui.schedulers.pbs import is_silent
-from clew_gui.schedulers.scheduler import Command, Signature, all_silent, by_number, in_folder
+from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder
 from clew_gui.schedulers.slurm import Slurm, moment, of_jobs, phase_of, requeue_option
 from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_shared.base.problem import problem
@@ -95,10 +95,6 @@ class MnSubmit(Slurm):
             return all_silent(jobs, output)
         return {job.id: JobState(id=job.id, phase=Phase.GONE) for job in jobs} | of_jobs(jobs, parse_mnq(output.out))
 
-    def history(self, jobs: Sequence[JobRef]) -> Command | None:
-        """The course shows no command for that."""
-        return None
-
     def cancel(self, job: JobRef) -> Command:
         """``mncancel``."""
         return ("mncancel", job.number)
@@ -109,21 +105,12 @@ class MnSubmit(Slurm):
         kind = ("-k",) if "k80" in job.allocation.features.lower() else ()
         return ("mnsh", *kind, *(("-g",) if job.allocation.gpus else ()))
 
-    def relay(self, job: JobRef, command: Command) -> Command | None:
-        """Returns None: the courses' pages do not say how to do that."""
-        return None
-
-    def attach(self, job: JobRef, command: Command) -> Command | None:
-        """Returns None: the courses' pages do not say how to do that."""
-        return None
-
-    def ask_limits(self, partition: str) -> Command | None:
-        """The course shows no command for that."""
-        return None
-
-    def ask_acceptance(self) -> Command | None:
-        """The course shows no command for that."""
-        return None
+    # The course shows no command for these.
+    history = Scheduler.history
+    relay = Scheduler.relay
+    attach = Scheduler.attach
+    ask_limits = Scheduler.ask_limits
+    ask_acceptance = Scheduler.ask_acceptance
 
 
 def _lines(job: JobSpec, plain: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from threading import Timer
@@ -195,7 +196,8 @@ class Login:
     # --- What a person types -----------------------------------------------------------------------------------------
 
     def _password(self, link: SshTransport) -> list[str]:
-        prompt = Prompt(kind=PromptKind.PASSWORD, title=self._hop.title, text="Password:", again=self._again())
+        kind, again = PromptKind.PASSWORD, self._again()
+        prompt = Prompt(kind=kind, title=self._hop.title, text="Password:", details=self._in_vain(), again=again)
         answer = self._answer([prompt])[0]
         return self._judged([prompt], lambda: link.auth_password(self._hop.login, answer, fallback=False))
 
@@ -204,7 +206,7 @@ class Login:
         thread asks the person."""
         questions: queue.SimpleQueue[tuple[str, _Fields] | None] = queue.SimpleQueue()
         answers: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
-        outcome: list[list[str] | BaseException] = []
+        outcome: Future[list[str]] = Future()
 
         def handler(title: str, instructions: str, fields: _Fields) -> list[str]:
             text = f"{title}\n{instructions}".strip()
@@ -219,9 +221,9 @@ class Login:
 
         def attempt() -> None:
             try:
-                outcome.append(link.auth_interactive(self._hop.login, handler))
+                outcome.set_result(link.auth_interactive(self._hop.login, handler))
             except Exception as error:  # noqa: BLE001  # raised again in the thread that waits for it
-                outcome.append(error)
+                outcome.set_exception(error)
             questions.put(None)
 
         threading.Thread(target=attempt, name=f"{link.name} login", daemon=True).start()
@@ -236,15 +238,10 @@ class Login:
             link.close()
             raise
 
-        def judge() -> list[str]:
-            if isinstance(outcome[0], BaseException):
-                raise outcome[0]
-            return outcome[0]
-
-        return self._judged(asked, judge)
+        return self._judged(asked, outcome.result)
 
     def _prompts(self, instructions: str, fields: _Fields) -> list[Prompt]:
-        details = tuple(line for line in plain(instructions).splitlines() if line.strip())
+        details = (*self._in_vain(), *(line for line in plain(instructions).splitlines() if line.strip()))
         again = self._again()
         return [
             Prompt(
@@ -257,6 +254,12 @@ class Login:
             )
             for text, echo in fields
         ]
+
+    def _in_vain(self) -> tuple[str, ...]:
+        """Names, beside a question, the keys that were asked for by name and did not let one in."""
+        paths = tuple(f"key {path}" for path in (*self._hop.keys, *self._hop.missing_keys))
+        named = [words for words in dict.fromkeys(self._failed) if words.startswith(paths)]
+        return (f"Did not let you in: {', '.join(named)}.",) if named else ()
 
     def _again(self) -> str:
         return "That was refused." if self._wrong else ""

@@ -144,6 +144,13 @@ def test_a_server_that_takes_only_the_password_method(
     assert person.kinds == [PromptKind.PASSWORD]
 
 
+def test_a_question_names_the_keys_that_were_asked_for_and_did_not_help(dial: Dial, known: SshServer) -> None:
+    person = well_informed()
+    dial(msgspec.structs.replace(hop_to(known, "second"), missing_keys=("/gone/key",)), person)
+    (asked,) = person.asked
+    assert asked.details[0] == f"Did not let you in: key /gone/key (not there), key {known.school.key('second')}."
+
+
 def test_a_wrong_password_is_asked_again_and_the_right_one_kept(dial: Dial, known: SshServer) -> None:
     answers = iter(["wrong", PASSWORD])
     person = Person({PromptKind.PASSWORD: lambda: next(answers)})
