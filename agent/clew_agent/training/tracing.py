@@ -44,7 +44,7 @@ _KINDS: Final = tuple(
     (kind, re.compile(words, re.IGNORECASE))
     for kind, words in (
         ("reduce", "allreduce|all-reduce|nccl|collective"),
-        ("input", rf"(^|/){INPUT_SCOPE}(_\d+)?/|iterator|readfile|decode|parse\w*example|pyfunc"),
+        ("input", rf"(^|/){INPUT_SCOPE}(_\d+)?/(?!_\d)|iterator|readfile|decode|parse\w*example|pyfunc"),
         ("weights", r"apply\w+$|assign\w*variable"),
         ("convolution", r"conv(?!ert)|winograd|implicit_gemm"),
         ("matmul", r"matmul|gemm|\bdot\b|einsum"),
