@@ -108,12 +108,12 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
     order = laptop.order(hold=True)
     with laptop.manager() as manager:
         manager.submit(order)
-        wait_until(lambda: manager.news(order.job).stage is JobStage.RUNNING)
+        wait_until(lambda: manager.job(order.job).news.stage is JobStage.RUNNING)
     yield order
     with laptop.manager(order.job) as manager:
         manager.let_go(order.job)
-        wait_until(lambda: manager.news(order.job).over)
-        assert manager.news(order.job).text == "You gave the allocation back."
+        wait_until(lambda: manager.job(order.job).news.over)
+        assert manager.job(order.job).news.text == "You gave the allocation back."
 
 
 @pytest.fixture
@@ -190,11 +190,11 @@ def test_an_order_becomes_a_journal_on_the_laptop_and_the_file_has_the_same_byte
         assert isinstance(status, Status)
         assert [run.state for run in status.runs] == [RunState.FINISHED]
         assert target.route == "through 10.77.0.1"
-        wait_until(lambda: manager.news(order.job).nodes != "")
-        assert target.name == f"{manager.news(order.job).nodes} of Mini cluster"
+        wait_until(lambda: manager.job(order.job).news.nodes != "")
+        assert target.name == f"{manager.job(order.job).news.nodes} of Mini cluster"
         channel.request(Shutdown(), ANSWER_S)
-    wait_until(lambda: manager.news(order.job).over)
-    assert manager.news(order.job).phase is Phase.COMPLETED
+    wait_until(lambda: manager.job(order.job).news.over)
+    assert manager.job(order.job).news.phase is Phase.COMPLETED
     assert by_file(target, spec.run) == data
     files = target.files(over=True)
     assert files is not None
@@ -244,7 +244,7 @@ def test_the_first_way_that_leads_to_the_agent_is_taken(
         line = stack.enter_context(closing(laptop.line()))
         address = read_address(line, held.job)
         assert address is not None
-        job = JobRef(manager.news(held.job).id, held.job)
+        job = JobRef(manager.job(held.job).news.id, held.job)
         found = RouteFinder(manager.watch_of("mini").access.installed).find(line, job, address)
         assert (found.kind, found.text.replace(address.host, "node1")) == (kind, text)
         found.close()
@@ -302,8 +302,8 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
     cluster: MiniCluster, laptop: Laptop, held: JobOrder
 ) -> None:
     with cluster.broken("controller-down"), laptop.manager(held.job) as manager:
-        wait_until(lambda: manager.news(held.job).problem is not None)
-        found = manager.news(held.job)
+        wait_until(lambda: manager.job(held.job).news.problem is not None)
+        found = manager.job(held.job).news
         assert found.problem is not None
         assert found.problem.code == "scheduler.silent"
         assert "does not answer" in found.text
@@ -313,14 +313,17 @@ def test_a_scheduler_that_is_away_is_told_and_ends_nothing(
 def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop: Laptop, fresh: JobManager) -> None:
     manager, order = fresh, laptop.order(partition="short", time="10", qos="lab")  # a QOS may allow more
     manager.submit(order)
-    wait_until(lambda: manager.news(order.job).blocked)
+    wait_until(lambda: manager.job(order.job).news.blocked)
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
-    assert manager.news(order.job).text == limit
+    assert manager.job(order.job).news.text == limit
     assert manager.target(order.job).while_absent() == limit
     manager.cancel(order.job)
-    wait_until(lambda: manager.news(order.job).over)
-    assert (manager.news(order.job).phase, manager.news(order.job).text) == (Phase.CANCELLED, "You cancelled the job.")
-    assert manager.news(order.job).problem is None
+    wait_until(lambda: manager.job(order.job).news.over)
+    assert (manager.job(order.job).news.phase, manager.job(order.job).news.text) == (
+        Phase.CANCELLED,
+        "You cancelled the job.",
+    )
+    assert manager.job(order.job).news.problem is None
 
 
 def test_an_order_for_a_site_that_is_down_is_refused_at_once(
@@ -329,8 +332,8 @@ def test_an_order_for_a_site_that_is_down_is_refused_at_once(
     manager, order = fresh, laptop.order()
     with cluster.broken("sshd-down"):
         manager.submit(order)
-        wait_until(lambda: manager.news(order.job).over)
-    found = manager.news(order.job)
+        wait_until(lambda: manager.job(order.job).news.over)
+    found = manager.job(order.job).news
     assert found.problem is not None
     assert found.problem.code == "ssh.reach"
     assert job_book(laptop.places).news(order.job).stage is JobStage.ENDED

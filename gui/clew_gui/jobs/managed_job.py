@@ -38,8 +38,6 @@ from clew_shared.spec import RunSpec
 
 _log = logging.getLogger(__name__)
 
-LONGEST_PAUSE_S = 30.0
-
 
 class Work(StrEnum):
     """The pieces of work for a job; each is done by one thread at a time."""
@@ -139,7 +137,6 @@ class ManagedJob:
         sent = {"stage": JobStage.QUEUED, "id": job_id, "text": "It was sent.", "problem": None}
         self.publish(lambda news: replace(news, **sent))
         self._watch()
-        self.changed()
 
     def _watch(self) -> None:
         news = self.news
@@ -266,15 +263,3 @@ class ManagedJob:
             _log.info("%s of %s: %s", name, self.id, found)
         else:
             self.publish(lambda news: news if news.id else refused(news, found))
-
-
-def pauses() -> Callable[[], float]:
-    """Returns a function that gives the seconds to wait before the next attempt: 1, 2, 4 and so on."""
-    seconds = 0.5
-
-    def following() -> float:
-        nonlocal seconds
-        seconds = min(seconds * 2, LONGEST_PAUSE_S)
-        return seconds
-
-    return following

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from clew_gui.jobs import procedure
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.agent_route import AgentRoute
-from clew_gui.jobs.job import EndRequest, JobOrder, JobStatus, ReportStatus, ending
+from clew_gui.jobs.job import EndRequest, JobOrder, ReportStatus, ending
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.managed_job import ManagedJob, Work
 from clew_gui.jobs.watch import SURE_S, JobWatch
@@ -141,10 +141,6 @@ class JobManager:
                 known = self._targets[job_id] = AgentRoute(job, lambda: self.wake(job.watch))
                 known.start()
             return known
-
-    def news(self, job: str) -> JobStatus:
-        """Returns the present news of a job."""
-        return self.job(job).news
 
     def preview(self, order: JobOrder) -> str:
         """The job's script, exactly as it would be submitted. Waits: dials, installs the agent and stages exercises if

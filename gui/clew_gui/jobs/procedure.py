@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from clew_gui.deploy.install import Installed
 from clew_gui.jobs.access import Say, SiteAccess
 from clew_gui.jobs.job import JobOrder, JobStage, as_there, not_ended
 from clew_gui.jobs.job_files import read_records
-from clew_gui.jobs.managed_job import ManagedJob, pauses
+from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.schedulers.job import SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.state import Phase
 from clew_gui.schedulers.words import asked, describe
@@ -75,11 +76,10 @@ def preview(access: SiteAccess, order: JobOrder) -> str:
 
 
 def _await_turn(job: ManagedJob) -> None:
-    if not job.access.turns.acquire(blocking=False):
+    while not job.access.turns.acquire(blocking=False):
         job.say(JobStage.DRAFT, "Waits until other jobs are sent.")
-        while not job.access.turns.acquire(blocking=False):
-            _check_wanted(job)
-            job.pause(_TURN_S)
+        _check_wanted(job)
+        job.pause(_TURN_S)
 
 
 def _log_in(job: ManagedJob) -> SiteConnection:
@@ -239,7 +239,7 @@ def _look(job: ManagedJob, spec: JobSpec, say: Say, again: bool = False) -> str:
 def _insist(job: ManagedJob, work: Callable[[], T], report: Callable[[Problem], None], only: Collection[str] = ()) -> T:
     """Does ``work``, again and again while it cannot be done, whatever the problem is, or if it is one of ``only``.
     Raises ``ProblemError`` when nobody waits any more."""
-    pause = pauses()
+    pauses = _pauses()
     while True:
         try:
             return work()
@@ -247,7 +247,12 @@ def _insist(job: ManagedJob, work: Callable[[], T], report: Callable[[Problem], 
             if only and error.problems[0].code not in only:
                 raise
             report(error.problems[0])
-        _rest(job, pause())
+        _rest(job, next(pauses))
+
+
+def _pauses() -> Iterator[float]:
+    """The seconds before each further attempt."""
+    return chain((1.0, 2.0, 4.0, 8.0, 16.0), repeat(30.0))
 
 
 def _rest_all(job: ManagedJob, seconds: float) -> None:
@@ -315,7 +320,7 @@ def _await_lock(job: ManagedJob) -> bool:
 
 def end(job: ManagedJob) -> None:
     """Asks the scheduler to end the job, until it was asked; a thread that submits it does that afterwards."""
-    ref, pause = JobRef(job.news.id, job.id), pauses()
+    ref, pauses = JobRef(job.news.id, job.id), _pauses()
     while ref.id and not job.news.over:
         try:
             connection = job.access.connected()
@@ -327,5 +332,5 @@ def end(job: ManagedJob) -> None:
             if not done.late and not done.code:
                 return
             job.publish(partial(not_ended, done=done))
-        if not job.pause(pause()):
+        if not job.pause(next(pauses)):
             return

@@ -56,7 +56,7 @@ class Plain:
 
     @property
     def news(self) -> JobStatus:
-        return self.manager.news(self.job)
+        return self.manager.job(self.job).news
 
     @property
     def keeper(self) -> psutil.Process:

@@ -139,7 +139,7 @@ def test_no_network_changes_nothing_of_what_is_known(scene: Scene) -> None:
     scene.serve()
     address = scene.found()
     scene.login.close()
-    until(scene.manager, lambda: scene.manager.news(scene.job).problem is not None)
+    until(scene.manager, lambda: scene.manager.job(scene.job).news.problem is not None)
     assert scene.target.is_alive(address)
     assert scene.target.find() == address
 
@@ -148,19 +148,19 @@ def test_an_agents_bytes_speak_for_its_job(scene: Scene) -> None:
     scene.target.authorize(*KEY)
     scene.serve()
     address = scene.found()
-    until(scene.manager, lambda: scene.manager.news(scene.job).nodes == "node1")
+    until(scene.manager, lambda: scene.manager.job(scene.job).news.nodes == "node1")
     scene.login.silent = True
-    until(scene.manager, lambda: scene.manager.news(scene.job).problem is not None)
+    until(scene.manager, lambda: scene.manager.job(scene.job).news.problem is not None)
     with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
         assert connection.recv(64) == SPEAKS
-    until(scene.manager, lambda: scene.manager.news(scene.job).problem is None)
+    until(scene.manager, lambda: scene.manager.job(scene.job).news.problem is None)
 
 
 def test_another_agents_address_is_not_taken(scene: Scene) -> None:
     looked = threading.Event()
     scene.serve(agent=str(uuid.uuid4()))
     scene.login.after["squeue"] = looked.set
-    until(scene.manager, lambda: scene.manager.news(scene.job).stage is JobStage.RUNNING and looked.is_set())
+    until(scene.manager, lambda: scene.manager.job(scene.job).news.stage is JobStage.RUNNING and looked.is_set())
     assert scene.target.find() is None
     assert scene.target.while_absent() == "The job runs; its agent is starting."
 

@@ -87,8 +87,8 @@ def until(manager: JobManager, true: Callable[[], bool]) -> None:
 
 
 def reach(manager: JobManager, job: str, stage: JobStage) -> JobStatus:
-    until(manager, lambda: manager.news(job).stage is stage)
-    return manager.news(job)
+    until(manager, lambda: manager.job(job).news.stage is stage)
+    return manager.job(job).news
 
 
 # --- Sending ----------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_a_long_staging_delays_no_question_about_another_job(office: Office) -> 
         assert staging.wait(LIMIT_S)
         office.login.jobs["1"].state, office.login.jobs["1"].nodes = "RUNNING", "node1"
         news = reach(manager, first.job, JobStage.RUNNING)
-        assert (news.text, manager.news(second.job).stage) == ("The job runs on node1.", JobStage.PREPARING)
+        assert (news.text, manager.job(second.job).news.stage) == ("The job runs on node1.", JobStage.PREPARING)
         go_on.set()
         reach(manager, second.job, JobStage.QUEUED)
 
@@ -327,7 +327,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         target = manager.target(first.job)
         assert not target.authorize("viewer", "key")
         assert (target.find(), target.files(over=False), target.route) == (None, None, "")
-        assert target.while_absent() == manager.news(first.job).text
+        assert target.while_absent() == manager.job(first.job).news.text
         for call in (manager.follow, manager.noted, manager.cancel, manager.let_go):
             call(first.job)
         manager.job(first.job).heard()
@@ -336,7 +336,7 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         assert manager.refusals() == {}
         assert late == []
         go_on.set()
-        until(manager, lambda: manager.news(first.job).over)
+        until(manager, lambda: manager.job(first.job).news.over)
 
 
 def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) -> None:
@@ -411,11 +411,11 @@ def test_the_scheduler_is_asked_at_once_and_there_is_word_of_each_job(office: Of
     office.login.away = None
     with closing(office.manager()) as manager:  # a later program, whose book is old
         assert manager.ask_now([order.job for order in orders], LIMIT_S)
-        stages = [manager.news(order.job).stage for order in orders]
+        stages = [manager.job(order.job).news.stage for order in orders]
         assert stages == [JobStage.RUNNING, JobStage.ENDED, JobStage.QUEUED]
         office.login.silent = True
         assert manager.ask_now([order.job for order in orders], LIMIT_S)
-        found = manager.news(orders[0].job).problem
+        found = manager.job(orders[0].job).news.problem
         assert found is not None
         assert found.code == "scheduler.silent"
         office.login.away = AWAY
@@ -436,16 +436,16 @@ def sent(office: Office, manager: JobManager, **fields: object) -> JobOrder:
 def test_the_reason_and_the_expected_begin_are_told(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].start = "2099-01-01T12:00:00"
-    until(manager, lambda: manager.news(order.job).starts is not None)
-    assert manager.news(order.job).text.startswith("Other jobs come first. It is expected to begin on ")
+    until(manager, lambda: manager.job(order.job).news.starts is not None)
+    assert manager.job(order.job).news.text.startswith("Other jobs come first. It is expected to begin on ")
 
 
 def test_a_limit_is_told_with_its_number(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.jobs["1"].reason = "PartitionTimeLimit"
-    until(manager, lambda: manager.news(order.job).blocked)
+    until(manager, lambda: manager.job(order.job).news.blocked)
     wanted = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
-    assert manager.news(order.job).text == wanted
+    assert manager.job(order.job).news.text == wanted
 
 
 @pytest.mark.parametrize(
@@ -471,22 +471,22 @@ def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
 def test_a_scheduler_that_does_not_answer_ends_nothing(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.silent = True
-    until(manager, lambda: manager.news(order.job).problem is not None)
-    found = manager.news(order.job)
+    until(manager, lambda: manager.job(order.job).news.problem is not None)
+    found = manager.job(order.job).news
     assert found.problem is not None
     assert (found.stage, found.problem.code) == (JobStage.QUEUED, "scheduler.silent")
     office.login.silent = False
-    until(manager, lambda: manager.news(order.job).problem is None)
+    until(manager, lambda: manager.job(order.job).news.problem is None)
 
 
 def test_no_network_ends_nothing(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.away = AWAY
-    until(manager, lambda: manager.news(order.job).problem is not None)
-    assert manager.news(order.job).text == "Lab does not answer now. The job keeps waiting."
+    until(manager, lambda: manager.job(order.job).news.problem is not None)
+    assert manager.job(order.job).news.text == "Lab does not answer now. The job keeps waiting."
     office.login.away = None
-    until(manager, lambda: manager.news(order.job).problem is None)
-    assert not manager.news(order.job).over
+    until(manager, lambda: manager.job(order.job).news.problem is None)
+    assert not manager.job(order.job).news.over
 
 
 def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: JobManager) -> None:
@@ -494,14 +494,14 @@ def test_an_agent_that_is_heard_takes_a_trouble_away(office: Office, manager: Jo
     office.login.jobs["1"].state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
     office.login.silent = True
-    until(manager, lambda: manager.news(order.job).problem is not None)
+    until(manager, lambda: manager.job(order.job).news.problem is not None)
     manager.job(order.job).heard()
-    assert manager.news(order.job).problem is None
+    assert manager.job(order.job).news.problem is None
     told, asked = len(office.told), len(office.login.commands)
     until(manager, lambda: len(office.login.commands) > asked + 3)
     assert not [news.text for news in office.told[told:] if news.problem is not None], "not in turn with its word"
     manager.job(order.job).fell_silent()
-    until(manager, lambda: manager.news(order.job).problem is not None)
+    until(manager, lambda: manager.job(order.job).news.problem is not None)
 
 
 def test_a_job_that_was_put_back_waits_again(office: Office, manager: JobManager) -> None:
@@ -530,7 +530,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         order = sent(office, manager)
         login.away = AWAY
         until(manager, lambda: login.asked > 0)
-        wait_for_all = manager.news(order.job)
+        wait_for_all = manager.job(order.job).news
         before = login.asked
         for _ in range(20):
             with pytest.raises(ProblemError, match="was cancelled"):
@@ -538,7 +538,7 @@ def test_who_cancelled_a_login_is_not_asked_again_until_doing_something(office: 
         assert login.asked <= before + 1  # the last wake of this test may have been answered meanwhile
         assert not wait_for_all.over
         login.away = None
-        until(manager, lambda: manager.news(order.job).problem is None)
+        until(manager, lambda: manager.job(order.job).news.problem is None)
 
 
 # --- How it ends ------------------------------------------------------------------------------------------------------
@@ -593,7 +593,7 @@ def test_a_job_that_nobody_knows_any_more_is_lost_only_after_a_second_look(offic
         job = office.login.jobs.pop("1")
         asked = len(office.login.commands)
         until(manager, lambda: len(office.login.commands) > asked + 1)
-        assert not manager.news(order.job).over
+        assert not manager.job(order.job).news.over
         office.login.jobs["1"] = job  # a controller that has just started anew
         job.state = "RUNNING"
         reach(manager, order.job, JobStage.RUNNING)
@@ -635,8 +635,8 @@ def test_a_state_that_is_not_known_changes_only_what_is_said(office: Office, man
     job.state = "RUNNING"
     reach(manager, order.job, JobStage.RUNNING)
     job.state = "REVOKED"
-    until(manager, lambda: "REVOKED" in manager.news(order.job).text)
-    assert manager.news(order.job).stage is JobStage.RUNNING
+    until(manager, lambda: "REVOKED" in manager.job(order.job).news.text)
+    assert manager.job(order.job).news.stage is JobStage.RUNNING
     job.state, job.reason = "PENDING", "BeginTime"
     assert reach(manager, order.job, JobStage.QUEUED).text.startswith("The job was put back into the queue")
 
@@ -664,8 +664,8 @@ def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
     office.login.files[f"{CLEW}/runs/{order.runs[0].run}/journal.0001"] = run.journal(1).read_bytes()
     office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "running", began=began)
     del office.login.jobs["1"]
-    until(manager, lambda: manager.news(order.job).over)
-    assert manager.news(order.job).stage is stage
+    until(manager, lambda: manager.job(order.job).news.over)
+    assert manager.job(order.job).news.stage is stage
 
 
 def test_who_cancelled_is_told(office: Office, manager: JobManager) -> None:
@@ -680,7 +680,7 @@ def test_a_request_to_end_waits_for_the_network(office: Office, manager: JobMana
     order = sent(office, manager, hold=True)
     office.login.away = AWAY
     manager.let_go(order.job)
-    until(manager, lambda: manager.news(order.job).problem is not None)
+    until(manager, lambda: manager.job(order.job).news.problem is not None)
     office.login.away = None
     assert reach(manager, order.job, JobStage.ENDED).text == "You gave the allocation back."
 
@@ -767,7 +767,7 @@ def test_what_another_program_is_sending_is_left_to_it(office: Office) -> None:
     with closing(office.manager()) as manager:
         manager.follow(order.job)
         until(manager, lambda: bool(office.told))
-        assert manager.news(order.job).stage is JobStage.PREPARING
+        assert manager.job(order.job).news.stage is JobStage.PREPARING
         office.login.jobs["3"] = _job(order)
         JobBook(office.path).note_news(JobStatus(job=order.job, stage=JobStage.QUEUED, id="3"))
         assert reach(manager, order.job, JobStage.QUEUED).id == "3"
@@ -800,7 +800,7 @@ def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(offic
     other.note_news(late)
     office.book.refresh()
     manager.noted(order.job)
-    assert manager.news(order.job).stage is JobStage.QUEUED
+    assert manager.job(order.job).news.stage is JobStage.QUEUED
     other.note_end_request(order.job, EndRequest.CANCEL)
     office.book.refresh()
     manager.noted(order.job)
@@ -808,7 +808,10 @@ def test_what_another_program_writes_of_a_job_counts_as_far_as_it_is_ahead(offic
     other.note_news(msgspec.structs.replace(late, id="1", stage=JobStage.ENDED, text="You cancelled the job."))
     office.book.refresh()
     manager.noted(order.job)
-    assert (manager.news(order.job).stage, office.texts(order.job)[-1]) == (JobStage.ENDED, "You cancelled the job.")
+    assert (manager.job(order.job).news.stage, office.texts(order.job)[-1]) == (
+        JobStage.ENDED,
+        "You cancelled the job.",
+    )
 
 
 def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Office) -> None:
@@ -829,5 +832,5 @@ def test_a_job_of_another_program_is_followed_without_asking_anybody(office: Off
         manager.follow(order.job, asked=False)
         until(manager, lambda: bool(manager.refusals()))
         assert manager.refusals()["lab"].code == "ssh.person"
-        until(manager, lambda: manager.news(order.job).problem is not None)
-        assert manager.news(order.job).stage is JobStage.QUEUED, "nothing is over because of it"
+        until(manager, lambda: manager.job(order.job).news.problem is not None)
+        assert manager.job(order.job).news.stage is JobStage.QUEUED, "nothing is over because of it"

@@ -72,7 +72,7 @@ def test_a_start_that_was_refused_is_not_fetched_until_the_agent_lists_it(tmp_pa
 def test_the_agent_is_asked_before_the_disk_is_waited_for(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(places, CARDS, LocalTarget(places, ["/bin/false"]))
     asked_before: list[bool] = []
-    monkeypatch.setattr(os, "fsync", lambda _handle: asked_before.append(bool(session.local_link.commands.waiting)))
+    monkeypatch.setattr(os, "fsync", lambda _handle: asked_before.append(bool(session.local_link.commands._new)))
     session.start_run(SPEC)
     session.close()
     assert asked_before == [True]

@@ -93,7 +93,7 @@ def test_what_is_tried_is_given_up_when_its_link_is_lost_and_nothing_else_is(tmp
         trying.talk.receive()
         assert trying.arrived() == ["link.lost"]
         assert trying.commands.next() == Pause(run="two"), "asked again"
-        assert trying.commands.waiting == 0
+        assert not trying.commands._new
 
 
 def test_an_answer_that_never_comes_is_given_up_after_the_time_of_its_kind(

@@ -74,11 +74,6 @@ class OutgoingCommands:
         """Ask for it as soon as there is a link."""
         self._new.append(command)
 
-    @property
-    def waiting(self) -> int:
-        """Returns how many commands are still to be sent."""
-        return len(self._new)
-
     def next(self) -> Command | None:
         """The next to send."""
         return self._new.popleft() if self._new else None
