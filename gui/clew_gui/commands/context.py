@@ -13,7 +13,7 @@ import msgspec
 
 from clew_shared.base.harmless import say
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, problem
+from clew_shared.base.problem import Problem, did_you_mean, problem
 from clew_shared.base.terminal import ascii_json
 from clew_shared.params import read_number, read_whole
 
@@ -87,6 +87,13 @@ class Parser(argparse.ArgumentParser):
         )
         self.register("type", int, partial(_typed, read_whole))
         self.register("type", float, partial(_typed, read_number))
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Called by argparse for what one has to choose."""
+        if action.choices is not None and value not in action.choices:
+            asked = action.option_strings[0] if action.option_strings else self.prog
+            hint = did_you_mean(str(value), action.choices) or f"There are: {', '.join(action.choices)}."
+            raise problem("cli.usage", f"{asked} does not know {value!r}.", hint)
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for anything it cannot read."""

@@ -133,7 +133,7 @@ def test_a_waiting_run_is_taken_out(line: list[str], clew: Clew) -> None:
         (("move", "2", "0"), "A place in the queue is a whole number from 1, got '0'. 1 or `next` is the next"),
         (("move", "2", "²"), "A place in the queue is a whole number from 1, got '²'."),
         (("move", "2"), "The following arguments are required: PLACE. See: clew queue move --help"),
-        (("mvoe",), "invalid choice: 'mvoe'"),
+        (("mvoe",), "does not know 'mvoe'. Did you mean move?"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_sentence(

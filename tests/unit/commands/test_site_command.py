@@ -156,7 +156,11 @@ def test_everything_wrong_is_told_at_once_and_nothing_is_kept(said: Said, home: 
         (["add", "x", "--preset", "slurm", "--file", "y"], "not with both"),
         (["add", "x", "--file", "/nowhere.toml"], "nowhere.toml"),
         (["add", "x", "--host", "h", "--port", "0"], "from 1 to 65535"),
-        (["add", "x", "--host", "h", "--scheduler", "lsf"], "invalid choice"),
+        (
+            ["add", "x", "--host", "h", "--scheduler", "lsf"],
+            "--scheduler does not know 'lsf'. There are: slurm, pbs, mnsubmit, none.",
+        ),
+        (["sho", "x"], "clew site does not know 'sho'. Did you mean show?"),
         (["add", "x", "--host", "h", "--module", "a b"], "A module cannot be 'a b'"),
         (["add", "local", "--host", "h"], "always means this computer"),
         (["show", "x"], "There is no site 'x'. There are: local."),
