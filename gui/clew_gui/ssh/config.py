@@ -14,7 +14,7 @@ import re
 import shlex
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -320,7 +320,7 @@ def run_ssh(command: Sequence[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def resolve(name: str, path: Path | None = None, run: Callable[[Sequence[str]], str | None] = run_ssh) -> SshHost:
+def resolve(name: str, path: Path | None = None) -> SshHost:
     """Returns the configuration of ``name``: from ``ssh -G``, else from paramiko's reader.
 
     ``path`` names another file than the user's own. A name that is no host's is given back as it is.
@@ -328,7 +328,7 @@ def resolve(name: str, path: Path | None = None, run: Callable[[Sequence[str]], 
     if not is_host(name):
         return SshHost(name=name, host=name)
     other = ["-F", str(path)] if path is not None else []
-    answer = run(["ssh", *other, "-G", "--", name])
+    answer = run_ssh(["ssh", *other, "-G", "--", name])
     return parse_ssh_g(name, answer) if answer else look_up(name, path or user_config())
 
 
