@@ -50,17 +50,13 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def no_ssh(command: object) -> None:
-    """As on a computer without OpenSSH."""
-
-
 def test_hosts_are_offered_with_those_of_included_files_and_never_patterns(config: Path) -> None:
     assert offered_hosts(config) == ("other", "login", "cluster")
     assert offered_hosts(config.parent / "absent") == ()
 
 
 def test_the_first_value_counts_and_keys_add_up(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", no_ssh)
+    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", lambda _: None)  # as without OpenSSH
     assert resolve("login", config) == SshHost(
         name="login",
         host="login.example.org",
@@ -97,10 +93,7 @@ def test_ssh_itself_is_asked_first(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_host_is_not_given_to_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    def must_not_run(command: object) -> str:
-        raise AssertionError(command)
-
-    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", must_not_run)
+    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", pytest.fail)
     assert resolve("-oProxyCommand=touch x").host == "-oProxyCommand=touch x"
 
 
