@@ -94,21 +94,9 @@ def _look(connection: SiteConnection, source: Upload, folder: str, part: str, da
     """Ask whether it is there, in one round trip."""
     kind = "d" if source.folder else "f"
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", source.name)
-    words = (
-        "sh",
-        "-c",
-        _script("look_there.sh"),
-        "sh",
-        folder,
-        source.name,
-        data,
-        str(source.size),
-        kind,
-        pattern,
-        part,
-    )
+    asked = (folder, source.name, data, str(source.size), kind, pattern, part)
     listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
-    done = connection.work(words, stdin=listed.encode())
+    done = connection.work(("sh", "-c", _script("look_there.sh"), "sh", *asked), stdin=listed.encode())
     answers = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
     if done.late or done.code:
         raise _no_answer(connection, source, done)

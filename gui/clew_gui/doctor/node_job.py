@@ -99,7 +99,9 @@ def _followed(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
     state: JobState | None = None
     found: NodeAnswer | None = None
     seen: dict[str, Any] = {}
-    while (now := time.monotonic()) < deadline and not diagnosis.stop.is_set():
+    # It was sent, so the scheduler is asked about it once, also if the doctor was stopped meanwhile.
+    while (state is None and found is None) or (time.monotonic() < deadline and not diagnosis.stop.is_set()):
+        now = time.monotonic()
         before, found = found, read_answer(diagnosis, spec) or found
         if found is not None:
             began, seen = min(began, now), seen or call_node(diagnosis, found)

@@ -20,8 +20,7 @@ from clew_gui.schedulers.job import (
     check_job,
     short_name,
 )
-from clew_gui.schedulers.pbs import is_silent
-from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder
+from clew_gui.schedulers.scheduler import Command, Scheduler, Signature, all_silent, by_number, in_folder, is_silent
 from clew_gui.schedulers.slurm import Slurm, moment, of_jobs, phase_of, requeue_option
 from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_shared.base.problem import problem

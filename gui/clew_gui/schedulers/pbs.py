@@ -18,6 +18,7 @@ from clew_gui.schedulers.job import (
     short_name,
 )
 from clew_gui.schedulers.scheduler import (
+    UNREACHED,
     Command,
     Refusal,
     Scheduler,
@@ -25,6 +26,7 @@ from clew_gui.schedulers.scheduler import (
     SitePreset,
     all_silent,
     in_folder,
+    is_silent,
     not_heard,
     submission,
 )
@@ -514,25 +516,5 @@ REFUSALS: Sequence[Refusal] = (
         "The reservation does not exist, is over, or is not for you.",
         "Ask the teacher for today's name, or leave it empty.",
     ),
-    Refusal(
-        r"cannot connect|connection refused|pbs_iff|end of file|timed? ?out|Unable to contact slurm controller|"
-        r"no default server name|batch protocol error",
-        "silent",
-        "",
-        "The scheduler does not answer.",
-        "Clew looks for the job by its name before it is sent again.",
-    ),
-    Refusal(
-        r"command not found|qsub: not found",
-        "command",
-        "scheduler",
-        "The scheduler's commands are not found on this host.",
-        "Is this the login node, and is the site's scheduler the right one?",
-    ),
+    *UNREACHED,
 )
-
-
-def is_silent(said: str) -> bool:
-    """Whether this is the answer of a command that could not reach its scheduler: PBS', or a front end of Slurm's."""
-    unreached = (one.pattern for one in (*slurm.REFUSALS, *REFUSALS) if one.code in ("silent", "command"))
-    return any(re.search(pattern, said, re.IGNORECASE) for pattern in unreached)

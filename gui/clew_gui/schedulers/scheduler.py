@@ -29,6 +29,26 @@ class Refusal(NamedTuple):
     hint: str
 
 
+UNREACHED = (
+    Refusal(
+        r"unable to contact slurm controller|slurm backup controller in standby|unexpected message received|"
+        r"cannot connect|connection refused|timed? ?out|end of file|pbs_iff|no default server|batch protocol error",
+        "silent",
+        "",
+        "The scheduler does not answer.",
+        "Clew looks for the job by its name before it is sent again.",
+    ),
+    Refusal(
+        r"command not found|(sbatch|mnsubmit|qsub): not found|No such file or directory: 'sbatch'",
+        "command",
+        "scheduler",
+        "The scheduler's commands are not found on this host.",
+        "Is this the login node, and is the site's scheduler the right one?",
+    ),
+)
+"""What commands say that could not reach their scheduler: PBS', Slurm's, and front ends of it."""
+
+
 class Signature(NamedTuple):
     """The signs by which a scheduler is recognised on a host: the ``command`` that submits its jobs, unless one of
     ``others`` is there too, which shows that the command is another scheduler's. What ``version`` prints has ``select``
@@ -208,6 +228,11 @@ def in_folder(folder: str, *command: str) -> Command:
 def by_number(job: str) -> tuple[int, str]:
     """A sorting key: the latest of several ids of one scheduler is the greatest."""
     return len(job), job
+
+
+def is_silent(said: str) -> bool:
+    """Whether this is the answer of a command that could not reach its scheduler."""
+    return any(re.search(one.pattern, said, re.IGNORECASE) for one in UNREACHED)
 
 
 def not_heard(job: JobRef, output: Output, is_answer: bool) -> JobState | None:

@@ -20,6 +20,7 @@ from clew_gui.schedulers.job import (
     long_name,
 )
 from clew_gui.schedulers.scheduler import (
+    UNREACHED,
     Command,
     Refusal,
     Scheduler,
@@ -568,14 +569,6 @@ REFUSALS: Sequence[Refusal] = (
         "Ask for less, or wait until other jobs have ended.",
     ),
     Refusal(
-        r"unable to contact slurm controller|socket timed out|connection refused|unexpected message received|"
-        r"slurm backup controller in standby",
-        "silent",
-        "",
-        "The scheduler does not answer.",
-        "Clew looks for the job by its name before it is sent again.",
-    ),
-    Refusal(
         r"unrecognized option|invalid option|unknown directive",
         "directive",
         "extra",
@@ -590,11 +583,5 @@ REFUSALS: Sequence[Refusal] = (
         "Ask for less in the site's extra lines.",
     ),
     Refusal(r"disk quota|no space left", "disk", "", "There is no room left on the site's disk.", "Make room there."),
-    Refusal(
-        r"command not found|sbatch: not found|mnsubmit: not found|No such file or directory: 'sbatch'",
-        "command",
-        "scheduler",
-        "The scheduler's commands are not found on this host.",
-        "Is this the login node, and is the site's scheduler the right one?",
-    ),
+    *UNREACHED,
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 
 import msgspec
 
 from clew_gui.schedulers.registry import SCHEDULERS, SchedulerName, scheduler_of
-from clew_gui.schedulers.scheduler import NOT_FOUND, Signature
+from clew_gui.schedulers.scheduler import NOT_FOUND
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site, address
 from clew_gui.sites.site_connection import CALL_LIMIT_S, SiteConnection
@@ -34,6 +33,8 @@ if command -v {command} >/dev/null; then
     printf 'clew-says {command} %s\\n' "$({version} 2>&1 </dev/null | head -n 1)"
 fi
 """
+_SIGNATURES = [(name, one.signature) for name, one in SCHEDULERS.items() if one.signature is not None]
+"""How each scheduler is recognised, the most specific one first."""
 ABSENT = "scheduler.absent"
 """The code of the problem that there is no scheduler that Clew supports."""
 
@@ -60,8 +61,10 @@ def look_for_scheduler(connection: SiteConnection) -> FoundScheduler:
     Raises ``ProblemError`` when the site cannot be reached or does not answer, and when there is no scheduler that
     Clew speaks: runs would train on the login node then, which a person has to want.
     """
-    commands = [signature.command for _, signature in _signatures()]
-    done = connection.run(("sh", "-c", _look(), "sh", *commands, *_OTHERS))
+    commands = [signature.command for _, signature in _SIGNATURES]
+    asked = [one for _, one in _SIGNATURES if one.version]
+    versions = "".join(_ASK_VERSION.format(command=one.command, version=shlex.join(one.version)) for one in asked)
+    done = connection.run(("sh", "-c", _LOOK + versions, "sh", *commands, *_OTHERS))
     if done.late:
         text = f"{connection.title} did not say within {CALL_LIMIT_S:g} s which scheduler it has."
         raise problem("scheduler.late", text, "The login node may be busy. Try again.", "scheduler")
@@ -74,28 +77,12 @@ def look_for_scheduler(connection: SiteConnection) -> FoundScheduler:
     raise problem(ABSENT, text, where="scheduler")
 
 
-def _signatures() -> Iterator[tuple[SchedulerName, Signature]]:
-    """Yields how each scheduler is recognised, the most specific one first."""
-    for name, scheduler in SCHEDULERS.items():
-        if scheduler.signature is not None:
-            yield name, scheduler.signature
-
-
-def _look() -> str:
-    versions = (
-        _ASK_VERSION.format(command=one.command, version=shlex.join(one.version))
-        for _, one in _signatures()
-        if one.version
-    )
-    return _LOOK + "".join(versions)
-
-
 def parse_look(done: Output) -> FoundScheduler | str:
     """Returns what was found; the name of a scheduler that Clew does not support, or an empty text."""
     paths = dict(re.findall(r"^clew-found (\S+) (.+)$", done.out, re.MULTILINE))
     other = next((label for name, label in _OTHERS.items() if name in paths), "")
     versions = dict(re.findall(r"^clew-says (\S+) (.*)$", done.out, re.MULTILINE))
-    for scheduler, signature in _signatures():
+    for scheduler, signature in _SIGNATURES:
         command = signature.command
         if command in paths and not any(name in paths for name in signature.others):
             select = bool(signature.select) and signature.select in versions.get(command, "")

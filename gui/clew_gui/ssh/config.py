@@ -14,7 +14,7 @@ import re
 import shlex
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -302,12 +302,9 @@ def _replaced(text: str, tokens: Mapping[str, str]) -> str:
     return _TOKEN.sub(value, text)
 
 
-Runner = Callable[[Sequence[str]], str | None]
-"""Runs a program and gives its output; None when it is not there or fails."""
-
-
 def run_ssh(command: Sequence[str]) -> str | None:
-    """``ssh`` of this computer, without a question and with a time limit."""
+    """The output of ``ssh`` of this computer, which asks nothing and has a time limit; None when it is not there or
+    fails."""
     try:
         done = subprocess.run(
             command,
@@ -323,7 +320,7 @@ def run_ssh(command: Sequence[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def resolve(name: str, path: Path | None = None, run: Runner = run_ssh, ssh: str = "ssh") -> SshHost:
+def resolve(name: str, path: Path | None = None) -> SshHost:
     """Returns the configuration of ``name``: from ``ssh -G``, else from paramiko's reader.
 
     ``path`` names another file than the user's own. A name that is no host's is given back as it is.
@@ -331,7 +328,7 @@ def resolve(name: str, path: Path | None = None, run: Runner = run_ssh, ssh: str
     if not is_host(name):
         return SshHost(name=name, host=name)
     other = ["-F", str(path)] if path is not None else []
-    answer = run([ssh, *other, "-G", "--", name])
+    answer = run_ssh(["ssh", *other, "-G", "--", name])
     return parse_ssh_g(name, answer) if answer else look_up(name, path or user_config())
 
 

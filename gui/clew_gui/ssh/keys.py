@@ -70,9 +70,8 @@ class SshKeyAgent(AgentSSH):
             _log.debug("the agent does not answer: %s", error)
 
     def _set_timeout(self, seconds: float) -> None:
-        set_timeout = getattr(self._agent, "settimeout", None)  # on Windows it is no socket
-        if set_timeout is not None:
-            set_timeout(seconds)
+        with suppress(AttributeError):  # on Windows it is no socket
+            self._agent.settimeout(seconds)
 
     def close(self) -> None:
         """Close it."""
@@ -141,7 +140,7 @@ def few_of(agent: Sequence[paramiko.AgentKey], files: SshFiles, others: int) -> 
 def default_keys(files: SshFiles, held: set[bytes]) -> list[Path]:
     """Returns the default keys that exist and that the agent does not hold; those that need a passphrase last."""
     wanted = [(path, data) for path, data in _there(files) if public_part(path, data) not in held]
-    return [path for path, data in sorted(wanted, key=lambda pair: is_encrypted(*pair))]
+    return [path for path, data in sorted(wanted, key=lambda pair: _known_of(*pair).encrypted)]
 
 
 def _there(files: SshFiles) -> list[tuple[Path, bytes]]:
@@ -299,25 +298,16 @@ def _public_line(data: bytes) -> bytes:
 
 def public_part(path: Path, data: bytes) -> bytes:
     """The public key's bytes, from the file itself or the ``.pub`` beside it; empty when neither has them."""
-    if public := _public_line(data):
-        return public
-    try:
-        if public := describe_key(data, str(path)).public:
-            return public
-    except ProblemError:
-        pass
-    try:
-        return _public_line(path.expanduser().with_name(f"{path.name}.pub").read_bytes())
-    except OSError:
-        return b""
+    public = _public_line(data) or _known_of(path, data).public
+    return public or _public_line(_bytes(path.expanduser().with_name(f"{path.name}.pub")))
 
 
-def is_encrypted(path: Path, data: bytes) -> bool:
-    """Whether it takes a passphrase; no for what is no key."""
+def _known_of(path: Path, data: bytes) -> KeyFile:
+    """As ``describe_key``; of what is no key nothing is known."""
     try:
-        return describe_key(data, str(path)).encrypted
+        return describe_key(data, str(path))
     except ProblemError:
-        return False
+        return KeyFile(False)
 
 
 def certified_key(certificate: Path) -> bytes:

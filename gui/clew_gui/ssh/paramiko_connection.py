@@ -148,7 +148,8 @@ def _log_in(
 def _shake_hands(hop: Hop, files: SshFiles, asker: Prompter, timeout: float, dial: Callable[[], Any]) -> SshTransport:
     """A link whose server has shown a key that is known; nothing of the person's was sent yet."""
     keys = HostKeys(hop, files)
-    for pause in (*errors.BUSY_PAUSES_S, None):
+    for pause in (0.0, *errors.BUSY_PAUSES_S):
+        time.sleep(pause)
         sock = dial()
         link = SshTransport(sock, hop.title)
         link.certificate_first = keys.has_authority()
@@ -167,9 +168,8 @@ def _shake_hands(hop: Hop, files: SshFiles, asker: Prompter, timeout: float, dia
             link.end()
             if isinstance(sock, ProxyCommand) and sock.words:
                 raise proxy_failed(hop, sock.words) from error
-            if pause is None or not _is_busy(error):
+            if not _is_busy(error):
                 raise _no_handshake(hop, error, timeout) from error
-            time.sleep(pause)
         except BaseException:
             link.end()
             raise
@@ -196,8 +196,6 @@ def _is_busy(error: Exception) -> bool:
 
 
 def _no_handshake(hop: Hop, error: Exception, timeout: float) -> ProblemError:
-    if _is_busy(error):
-        return busy(hop)
     late = ("Negotiation failed", "No existing session", "protocol banner")
     if isinstance(error, EOFError) or any(words in str(error) for words in late):
         return timed_out(hop.title, "the first greeting", timeout)

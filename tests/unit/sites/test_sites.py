@@ -278,10 +278,9 @@ def test_what_cannot_be_a_sites_name(store: SiteStore, name: str) -> None:
 
 
 def test_a_site_that_is_not_there_and_this_computer(store: SiteStore) -> None:
-    with pytest.raises(ProblemError, match="There is no site"):
-        store.load("nowhere")
-    with pytest.raises(ProblemError, match="There is no site"):
-        store.remove("nowhere")
+    for act in (store.load, store.remove):
+        with pytest.raises(ProblemError, match="There is no site"):
+            act("nowhere")
     with pytest.raises(ProblemError, match="cannot be removed"):
         store.remove(LOCAL)
     assert store.load(LOCAL).title == "This computer"

@@ -50,17 +50,14 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def no_ssh(command: object) -> None:
-    """As on a computer without OpenSSH."""
-
-
 def test_hosts_are_offered_with_those_of_included_files_and_never_patterns(config: Path) -> None:
     assert offered_hosts(config) == ("other", "login", "cluster")
     assert offered_hosts(config.parent / "absent") == ()
 
 
-def test_the_first_value_counts_and_keys_add_up(config: Path) -> None:
-    assert resolve("login", config, no_ssh) == SshHost(
+def test_the_first_value_counts_and_keys_add_up(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", lambda _: None)  # as without OpenSSH
+    assert resolve("login", config) == SshHost(
         name="login",
         host="login.example.org",
         user="student",
@@ -70,9 +67,9 @@ def test_the_first_value_counts_and_keys_add_up(config: Path) -> None:
         jump=("me@gate:2200", "second"),
         unsupported=f'{config} has `Match exec "false"`, which only ssh itself can judge',
     )
-    node = resolve("node7", config, no_ssh)
+    node = resolve("node7", config)
     assert (node.user, node.proxy_command, node.host_key_alias) == ("everybody", "ssh -W %h:%p login", "nodes")
-    assert resolve("unheard-of", config, no_ssh).user == "everybody"
+    assert resolve("unheard-of", config).user == "everybody"
 
 
 @pytest.mark.needs("ssh")
@@ -95,11 +92,9 @@ def test_ssh_itself_is_asked_first(tmp_path: Path) -> None:
     assert (resolve("login", config).user, look_up("login", config).user) == ("knows-exec", "reads-lines")
 
 
-def test_a_name_that_is_no_host_is_not_given_to_ssh() -> None:
-    def must_not_run(command: object) -> str:
-        raise AssertionError(command)
-
-    assert resolve("-oProxyCommand=touch x", None, must_not_run).host == "-oProxyCommand=touch x"
+def test_a_name_that_is_no_host_is_not_given_to_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew_gui.ssh.config.run_ssh", pytest.fail)
+    assert resolve("-oProxyCommand=touch x").host == "-oProxyCommand=touch x"
 
 
 def test_an_include_in_a_host_acts_for_that_host_alone_and_ends_with_its_file(config: Path) -> None:
