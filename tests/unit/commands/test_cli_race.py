@@ -13,8 +13,8 @@ import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.commands.run import studies
-from clew_gui.commands.run.own_agent import RunOutcome
 from clew_gui.session.job_model import Place
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import find_places
@@ -62,13 +62,12 @@ class Trainer:
         self,
         _shell: object,
         _own: object,
-        spec: RunSpec,
+        one: PlannedRun,
         card: ExerciseCard,
         heading: str,
         *_more: object,
-        **_: object,
-    ) -> RunOutcome:
-        spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+    ) -> StudyResult:
+        spec = msgspec.structs.replace(one.run.spec, run=str(uuid.uuid4()))
         self.specs.append(spec)
         self.headings.append(heading)
         rate = spec.params["learning_rate"]
@@ -82,7 +81,7 @@ class Trainer:
             State(state=RunState.STOPPED if 1 < rate <= 10 else RunState.FINISHED, step=5),
         ):
             history.feed(1, event)
-        return RunOutcome(history, Path(spec.run), 130 if 1 < rate <= 10 else 0, asked=rate > 10)
+        return one.result(Path(spec.run), history, 130 if 1 < rate <= 10 else 0, asked=rate > 10)
 
 
 @pytest.fixture

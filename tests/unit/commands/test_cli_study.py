@@ -16,9 +16,8 @@ import pytest
 from clew_gui.commands.main import main
 from clew_gui.commands.output.study_tables import scaling_of
 from clew_gui.commands.run import studies
-from clew_gui.commands.run.own_agent import RunOutcome
 from clew_gui.session.kept_studies import study_lock
-from clew_gui.session.study_runner import StudyResult
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard, Preset
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -70,9 +69,9 @@ class Trainer:
         self.stop_at = 0
 
     def __call__(
-        self, _shell: object, _own: object, spec: RunSpec, card: ExerciseCard, heading: str, *_more: object, **_: object
-    ) -> RunOutcome:
-        spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))
+        self, _shell: object, _own: object, one: PlannedRun, card: ExerciseCard, heading: str, *_more: object
+    ) -> StudyResult:
+        spec = msgspec.structs.replace(one.run.spec, run=str(uuid.uuid4()))
         folder = find_places().runs / spec.run
         self.specs.append(spec)
         self.headings.append(heading)
@@ -100,7 +99,7 @@ class Trainer:
             for event in events:
                 writer.append(event)
                 history.feed(1, event)
-        return RunOutcome(history, folder, 130 if stopped else 0, asked=stopped)
+        return one.result(folder, history, 130 if stopped else 0, asked=stopped)
 
 
 @pytest.fixture
@@ -358,12 +357,12 @@ def test_a_run_that_goes_on_after_its_program_was_killed_is_waited_for(
         left.stdout.readline()
         stdin = left.stdin
 
-        def follow_to_its_end(*given: Any, joined: bool = False) -> RunOutcome:
-            if not joined:
-                return trainer(*given)
+        def follow_to_its_end(context: object, own: object, one: PlannedRun, *given: Any) -> StudyResult:
+            if one.known is None:
+                return trainer(context, own, one, *given)
             stdin.close()
             left.wait()
-            return RunOutcome(read_run(first), first, 0, asked=False)
+            return one.result(first, read_run(first))
 
         monkeypatch.setattr(studies, "train", follow_to_its_end)
         capsys.readouterr()

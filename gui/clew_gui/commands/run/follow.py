@@ -14,7 +14,7 @@ from clew_gui.base.state_words import queue_place
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import Display, choose_display, values_line
-from clew_gui.commands.output.result import exit_status, result_lines, resume_line, word_for
+from clew_gui.commands.output.result import ending, exit_status, result_lines, resume_line, why, word_for
 from clew_gui.commands.output.standstill import Standstill, Watched, no_agent, why_unasked
 from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_model import JobModel
@@ -22,6 +22,7 @@ from clew_gui.session.links.other_version import CODES
 from clew_gui.session.links.status import LinkState
 from clew_gui.session.run_state import not_begun
 from clew_gui.session.session import Session
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_gui.ssh.prompts import MessagePrompter, Prompt, Prompter
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard
@@ -242,6 +243,17 @@ class FollowedRun:
             yield from result_lines(history, card, self.folder, self.context.places, self.word, self.model.reason)
         else:
             yield f"{words.state_word(self.model.state)}. {self.model.reason}".strip()
+
+    def result(self, one: PlannedRun) -> StudyResult:
+        """Says how a run of a study ended, and returns what became of it."""
+        model = self.model
+        lines = [f"{words.state_word(model.state)}. {model.reason}".rstrip()]
+        if model.history.fold.done:
+            lines = [ending(model.history, model.state), *why(model.history, model.reason)]
+        self.say(f"{one.run.title}: {lines[0]}")
+        for line in lines[1:]:
+            self.say(line)
+        return one.result(self.folder, model.history, exit_status(model.state), self.asked > 0)
 
     def about(self) -> dict[str, object]:
         """The line of JSON at the end."""

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import psutil
 
 from clew_gui.commands.context import BAD_INPUT, CommandContext
-from clew_gui.commands.output.result import exit_status
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.session.session import Session
+from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base import operating_system
@@ -25,9 +25,7 @@ from clew_shared.base.places import AgentPlaces, Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
-from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import RunSpec
 
 T = TypeVar("T")
 _END_S = 10.0
@@ -200,31 +198,22 @@ class OwnRun(FollowedRun):
             raise ProblemError(fold.problem)
 
 
-class RunOutcome(NamedTuple):
-    """How a run ended, in its folder, with the exit status for that. ``asked``: a person asked for an end, be it too
-    late for this run."""
-
-    history: History
-    folder: Path
-    status: int
-    asked: bool
-
-
 def train(
     context: CommandContext,
     own: OwnSession,
-    spec: RunSpec,
+    one: PlannedRun,
     card: ExerciseCard,
     heading: str,
     as_json: bool,
     stops: Callable[[], int],
-    joined: bool = False,
-) -> RunOutcome:
-    """Train a run, and show it to its end under this heading. ``joined``: it has begun already, and all of it is shown.
-    Raises ``ProblemError`` if it was refused; then nothing is left of it."""
-    if joined:
-        own.session.follow(spec)
-    run = OwnRun(context, own, spec.run if joined else own.session.start_run(spec), as_json, stops)
+) -> StudyResult:
+    """Train a run of a study, or join it if it has begun already, and show it to its end under this heading. Raises
+    ``ProblemError`` if it was refused; then nothing is left of it."""
+    if one.known is None:
+        run = OwnRun(context, own, own.session.start_run(one.run.spec), as_json, stops)
+    else:
+        own.session.follow(one.known.spec)
+        run = OwnRun(context, own, one.known.id, as_json, stops)
     run.to_the_end(card, heading)
     run.raise_refusal()
-    return RunOutcome(run.history, run.folder, exit_status(run.model.state), stops() > 0)
+    return run.result(one)._replace(asked=stops() > 0)  # also if it had just ended

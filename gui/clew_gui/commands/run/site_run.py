@@ -14,7 +14,6 @@ import msgspec
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import INTERRUPTED, OK, CommandContext
 from clew_gui.commands.output import words
-from clew_gui.commands.output.result import ending, exit_status, why
 from clew_gui.commands.output.result import title as run_title
 from clew_gui.commands.run.arguments import count
 from clew_gui.commands.run.follow import SiteRun, SiteTerminal, TerminalLock
@@ -301,7 +300,7 @@ class SiteStudy:
             following.append(run)
             run.to_the_end(self._card, f"{heading}, on {run.job.title}")
             run.raise_refusal()
-            return self._ended(one, run)
+            return run.result(one)
 
         results = self._runner.do(plan, carry_out)
         if results and results[-1].asked:
@@ -323,15 +322,6 @@ class SiteStudy:
         for run in runs:
             if run in session.runs and not session.runs[run].history.fold.attempt:
                 session.forget(run)
-
-    def _ended(self, one: PlannedRun, following: SiteRun) -> StudyResult:
-        model = following.model
-        if model.history.fold.done:
-            for line in (f"{one.run.title}: {ending(model.history, model.state)}", *why(model.history, model.reason)):
-                self._say(line)
-        else:
-            self._say(f"{one.run.title}: {words.state_word(model.state)}. {model.reason}".rstrip())
-        return one.result(model.folder, model.history, exit_status(model.state), following.asked > 0)
 
 
 def _runs(count: int, one: str, many: str) -> str:

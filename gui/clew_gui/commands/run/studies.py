@@ -16,7 +16,6 @@ from clew_gui.base.student import signed
 from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.find import trains_here
-from clew_gui.commands.output.result import ending, why
 from clew_gui.commands.output.study_tables import ranking_lines, ranking_summary, scaling_lines, scaling_summary
 from clew_gui.commands.run.arguments import RunArguments, exercises_folder, not_taken, parse_run, whole
 from clew_gui.commands.run.check import check_study_here, forecast_lines
@@ -469,12 +468,8 @@ def run_here(
         def carry_out(one: PlannedRun, heading: str) -> StudyResult:
             if one.known is not None:  # its program was killed, and beside it nothing could be measured
                 say(f"{one.run.title}: it trains already, in {runner.folders / one.known.id}; waiting for it.")
-            spec = one.run.spec if one.known is None else one.known.spec
-            outcome = train(context, own, spec, card, heading, as_json, stops, joined=one.known is not None)
-            for line in (f"{one.run.title}: {ending(outcome.history)}", *why(outcome.history)):
-                say(line)
-            stopped = outcome.asked or outcome.history.fold.state is RunState.STOPPED
-            return one.result(outcome.folder, outcome.history, outcome.status, stopped)
+            result = train(context, own, one, card, heading, as_json, stops)
+            return result._replace(asked=result.asked or result.history.fold.state is RunState.STOPPED)
 
         at_work = (runner.known(run, RunState.RUNNING) for run in going)
         return runner.do(runner.plan([*kept, *at_work]), carry_out)
