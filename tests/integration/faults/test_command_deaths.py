@@ -6,6 +6,7 @@ import io
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -77,14 +78,31 @@ def test_a_run_that_its_command_leaves_is_stopped_and_killed_only_if_it_does_not
     spec = RunSpec(exercise="stand-in", params={"steps": 100_000, "pause": pause})
     with own_session(context, CATALOGUE) as own:
         run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
-        deadline = time.monotonic() + BOUND_S
-        while run.history.fold.state is not RunState.RUNNING:
-            assert time.monotonic() < deadline, "it does not begin"
-            run.turn()
+        turn_until(run, lambda: run.history.fold.state is RunState.RUNNING)
     assert not lab.left()
     history = read_run(run.folder)
     assert (history.fold.state if history.fold.done else None) is state
     assert bool(history.checkpoints) is (state is not None)
+
+
+@pytest.mark.parametrize(("presses", "frozen", "state"), [(3, False, RunState.STOPPED), (4, True, RunState.FAILED)])
+def test_a_trainer_that_does_not_listen_is_killed_at_the_third_request_and_beside_a_frozen_agent_at_the_fourth(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, presses: int, frozen: bool, state: RunState
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    monkeypatch.setattr(own_agent, "_END_S", 0.5)
+    context, pressed = CommandContext(lab.places, io.StringIO(), io.StringIO()), 0
+    spec = RunSpec(exercise="stand-in", params={"steps": 100_000, "pause": 10.0})
+    with own_session(context, CATALOGUE) as own:
+        run = OwnRun(context, own, own.session.start_run(spec), as_json=False, stops=lambda: pressed)
+        turn_until(run, lambda: run.history.fold.state is RunState.RUNNING)
+        if frozen:
+            next(one for one in lab.left() if "serve" in words_of(one)).suspend()
+        pressed = presses
+        turn_until(run, run.complete)
+    assert not lab.left()
+    assert sealed(RunFolder(run.folder).journal(1))
+    assert read_run(run.folder).fold.state is state
 
 
 @pytest.mark.parametrize("out", ["new/run", "empty"])
@@ -99,6 +117,13 @@ def test_of_a_run_that_its_trainer_refuses_only_the_folder_stays_that_was_there(
     assert "The trainer refuses it." in done.stderr
     assert [path.name for path in work.rglob("*")] == ["empty"]
     assert list(lab.places.home.rglob("runs/*")) == []
+
+
+def turn_until(run: OwnRun, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + BOUND_S
+    while not done():
+        assert time.monotonic() < deadline, f"it is {run.model.state}"
+        run.turn()
 
 
 def begin(lab: Lab, kind: str, file: Path) -> subprocess.Popen[bytes]:
