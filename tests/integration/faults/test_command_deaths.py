@@ -79,6 +79,7 @@ def test_a_run_that_its_command_leaves_is_stopped_and_killed_only_if_it_does_not
     with own_session(context, CATALOGUE) as own:
         run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
         turn_until(run, lambda: run.history.fold.state is RunState.RUNNING)
+        assert lab.agent() is None, "a window would take it for its own"
     assert not lab.left()
     history = read_run(run.folder)
     assert (history.fold.state if history.fold.done else None) is state
