@@ -186,7 +186,7 @@ class SiteStudy:
     def __init__(
         self, terminal: SiteTerminal, place: Place, study: StudySpec, card: ExerciseCard, as_json: bool = False
     ) -> None:
-        self._terminal, self._card, self._as_json = terminal, card, as_json
+        self._terminal, self._card, self._as_json, self._book = terminal, card, as_json, terminal.manager.book
         self._say = terminal.context.note if as_json else terminal.context.say
         self._runner = StudyRunner(study, card, terminal.context.places.mirrors, self._say)
         self._place = with_living_node(terminal, place, as_json)
@@ -198,10 +198,9 @@ class SiteStudy:
 
         Raises ``ProblemError`` when nothing could be sent; then nothing is left behind.
         """
-        book = self._terminal.manager.book
         sent = self._sent()
         late = [run for run in sent if self._is_late(run)]
-        jobs = {book.job_of(run) for run in sent if run in late or not self._is_over(run)}
+        jobs = {self._book.job_of(run) for run in sent if run in late or not self._is_over(run)}
         jobs |= {self._place.job} - {""}
         self._terminal.manager.ask_now(sorted(jobs), ASK_S)
         with open_session(self._terminal, known, jobs) as session, stop_requests() as stops:
@@ -213,15 +212,19 @@ class SiteStudy:
                 return []
             plan = self._send(session, list(self._runner.plan(self._known(sent))))
             self._forget_replaced(session, sent, plan)
-            if detach:
-                return self._leave(session, plan)
-            return self._follow(session, plan, stops)
+            if not detach:
+                return self._follow(session, plan, stops)
+            for run in self._under_way(plan):
+                following = self._followed(session, run)
+                following.until_sent()
+                following.raise_refusal()
+            return []
 
     # --- What there is ------------------------------------------------------------------------------------------------
 
     def _sent(self) -> list[str]:
         """The study's runs that this computer has sent to the site, in the order in which they were sent."""
-        book, numbers = self._terminal.manager.book, self._record.numbers
+        book, numbers = self._book, self._record.numbers
         jobs = (job for job in book.jobs() if book.order(job).site == self._place.site)
         runs = dict.fromkeys(run for job in jobs for run in book.runs(job))
         mine = (run for run in runs if run not in self._record.forgotten)
@@ -230,16 +233,14 @@ class SiteStudy:
 
     def _is_late(self, run: str) -> bool:
         """Whether its job is over, and what that left is not all here. One that was never sent has left nothing."""
-        book = self._terminal.manager.book
-        job = book.job_of(run)
-        return self._is_over(run) and book.went_with(run) and self._record.settled.get(run) != job
+        settled = self._record.settled.get(run) == self._book.job_of(run)
+        return self._is_over(run) and self._book.went_with(run) and not settled
 
     def _is_over(self, run: str) -> bool:
         """Whether its job is over, or was taken out of the list by another program, which does that with one that was
         not sent."""
-        book = self._terminal.manager.book
-        job = book.job_of(run)
-        return not job or book.news(job).over
+        job = self._book.job_of(run)
+        return not job or self._book.news(job).over
 
     def _known(self, sent: Sequence[str]) -> list[KnownRun]:
         """What was sent and need not be sent again. A run without an attempt has not begun: it is on its way as long as
@@ -256,20 +257,19 @@ class SiteStudy:
 
     def _send(self, session: Session, plan: Sequence[PlannedRun]) -> list[PlannedRun]:
         """The plan with every run sent; those that were not go in one job."""
-        going = self._names(plan)
-        if going:
-            job = session.jobs[self._terminal.manager.book.job_of(going[0])]
-            runs = _runs(len(going), "is", "are")
-            self._say(f"{runs} on {job.title} already, in job j{job.number}: {self._runner.study.study}.")
+        self._say_where(session, self._under_way(plan), "is on {} already, in", "are on {} already, in")
         missing = [one.run.spec for one in plan if one.known is None]
-        if not missing:
-            return list(plan)
-        names = session.start_runs(missing, self._place)
-        job = session.jobs[self._terminal.manager.book.job_of(names[0])]
-        runs = _runs(len(names), "goes", "go")
-        self._say(f"{runs} to {job.title} as job j{job.number}: {self._runner.study.study}.")
+        names = session.start_runs(missing, self._place) if missing else ()
+        self._say_where(session, names, "goes to {} as", "go to {} as")
         fresh = (KnownRun(name, spec, RunState.SUBMITTED) for name, spec in zip(names, missing, strict=True))
         return [one if one.known is not None else one._replace(known=next(fresh)) for one in plan]
+
+    def _say_where(self, session: Session, runs: Sequence[str], one: str, many: str) -> None:
+        """Says in which job the runs are, with the verb for ``one`` run or for ``many``."""
+        if runs:
+            job = session.jobs[self._book.job_of(runs[0])]
+            text = f"1 run {one}" if len(runs) == 1 else f"{len(runs)} runs {many}"
+            self._say(f"{text.format(job.title)} job j{job.number}: {self._runner.study.study}.")
 
     # --- Following ----------------------------------------------------------------------------------------------------
 
@@ -278,22 +278,14 @@ class SiteStudy:
     ) -> SiteRun:
         return SiteRun(self._terminal, session, run, self._as_json, stops, others=others)
 
-    def _leave(self, session: Session, plan: Sequence[PlannedRun]) -> list[StudyResult]:
-        """Waits until the scheduler has the job; returns nothing, because nobody waits for its results."""
-        for run in self._names(plan):
-            following = self._followed(session, run)
-            following.until_sent()
-            following.raise_refusal()
-        return []
-
-    def _names(self, plan: Sequence[PlannedRun]) -> list[str]:
+    def _under_way(self, plan: Sequence[PlannedRun]) -> list[str]:
         """The runs that are under way, in their order."""
         return [one.known.id for one in plan if one.known is not None and not one.finished]
 
     def _follow(self, session: Session, plan: Sequence[PlannedRun], stops: Callable[[], int]) -> list[StudyResult]:
         """Follows each run to its end. Those that a person stopped before they began leave nothing."""
         following: list[SiteRun] = []
-        left = self._names(plan)
+        left = self._under_way(plan)
 
         def carry_out(one: PlannedRun, heading: str) -> StudyResult:
             run = self._followed(session, left.pop(0), stops, others=tuple(left))
@@ -304,7 +296,9 @@ class SiteStudy:
 
         results = self._runner.do(plan, carry_out)
         if results and results[-1].asked:
-            self._forget_unbegun(session, [following[-1].model.id, *left])
+            for run in (following[-1].model.id, *left):
+                if run in session.runs and not session.runs[run].history.fold.attempt:
+                    session.forget(run)
         if following:
             following[-1].wait_for_the_job()
         return results
@@ -316,14 +310,3 @@ class SiteStudy:
             if run not in kept and not attempts(self._runner.folders / run) and self._is_over(run):
                 session.recall(run)
                 session.forget(run)
-
-    def _forget_unbegun(self, session: Session, runs: Sequence[str]) -> None:
-        """Take runs out of the list that were stopped before they began."""
-        for run in runs:
-            if run in session.runs and not session.runs[run].history.fold.attempt:
-                session.forget(run)
-
-
-def _runs(count: int, one: str, many: str) -> str:
-    """A number of runs with the verb."""
-    return f"1 run {one}" if count == 1 else f"{count} runs {many}"
