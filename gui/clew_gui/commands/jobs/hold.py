@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import queue
 import shlex
 import time
 import uuid
@@ -31,36 +30,24 @@ _LINE_EVERY_S = 60.0
 class HeldNode:
     """Follows one job with an allocation. ``own``: this command asked for it, and gives it back at its end."""
 
-    def __init__(self, manager: JobManager, job: str, stops: Callable[[], int], order: JobOrder | None = None) -> None:
-        self.job = job
-        self.own = order is not None
-        self._manager = manager
-        self._stops = stops
-        self._heard: queue.SimpleQueue[JobStatus] = queue.SimpleQueue()
-        manager.listen = self._heard.put
-        if order is not None:
-            manager.submit(order)
-        else:
-            manager.follow(job)
-        self.news = manager.book.news(job)
+    def __init__(self, manager: JobManager, job: str, stops: Callable[[], int], own: bool = False) -> None:
+        self.job, self.own = job, own
+        self._manager, self._stops = manager, stops
+        self._said = self.news
+
+    @property
+    def news(self) -> JobStatus:
+        """What is known of it."""
+        return self._manager.book.news(self.job)
 
     @property
     def hint(self) -> str:
         """Says what happens to the allocation afterwards."""
         return "The allocation is given back then." if self.own else "The allocation stays."
 
-    @property
-    def nodes(self) -> int:
-        """Returns how many nodes were asked for."""
-        return self._manager.book.order(self.job).allocation.nodes
-
     def target(self) -> AgentRoute:
         """The connection to its agent."""
         return self._manager.target(self.job)
-
-    def is_over(self) -> bool:
-        """Whether nothing more will come of it. From any thread."""
-        return self._manager.book.news(self.job).over
 
     def wait(self, context: CommandContext, *wanted: JobStage) -> bool:
         """Wait until it is there, printing each new sentence; False when it ended instead, or someone wants to stop."""
@@ -72,28 +59,22 @@ class HeldNode:
             self.hear(context)
         return False
 
-    def hear(self, context: CommandContext) -> bool:
-        """Take in what is new, if anything comes soon."""
-        try:
-            news = self._heard.get(timeout=_POLL_S)
-        except queue.Empty:
-            return False
-        if news.job != self.job:
-            return False
-        before, self.news = self.news, news
-        if news.text and news.text != before.text:
-            context.note(news.text)
-        if news.over and news.problem is not None:
-            complain(context, "clew", (news.problem,))
-        return True
+    def hear(self, context: CommandContext) -> None:
+        """Wait a moment, and say what is new."""
+        time.sleep(_POLL_S)
+        before, self._said = self._said, self.news
+        if self._said.text and self._said.text != before.text:
+            context.note(self._said.text)
+        if self._said != before and self._said.over and self._said.problem is not None:
+            complain(context, "clew", (self._said.problem,))
 
     def keep(self, context: CommandContext) -> None:
         """Stay until it is over or someone wants to stop, and print each minute what it costs."""
-        shown_at = 0.0
+        nodes, shown_at = self._manager.book.order(self.job).allocation.nodes, 0.0
         while not self._stops() and not self.news.over:
             if time.monotonic() - shown_at >= _LINE_EVERY_S:
                 shown_at = time.monotonic()
-                context.note(held_line(self.news, self.nodes))
+                context.note(held_line(self.news, nodes))
             self.hear(context)
 
     def give_back(self, context: CommandContext) -> None:
@@ -103,7 +84,7 @@ class HeldNode:
         context.note("The allocation is given back.")
         self._manager.let_go(self.job)
         before = self._stops()
-        while self._stops() == before and not self.is_over():
+        while self._stops() == before and not self.news.over:
             self.hear(context)
 
 
@@ -131,8 +112,12 @@ def reach_node(
             raise problem(
                 "hold.none", text, f"Hold one with: clew hold --site {shlex.quote(site)} {hint}".strip(), "site"
             )
-        order = None if job else JobOrder(job=str(uuid.uuid4()), site=site, allocation=allocation, hold=True)
-        node = HeldNode(manager, order.job if order is not None else job, stops, order)
+        own, job = not job, job or str(uuid.uuid4())
+        if own:
+            manager.submit(JobOrder(job=job, site=site, allocation=allocation, hold=True))
+        else:
+            manager.follow(job)
+        node = HeldNode(manager, job, stops, own)
         try:
             yield node
         finally:
@@ -208,5 +193,6 @@ def let_go(context: CommandContext, argv: Sequence[str]) -> int:
             context.say(f"{manager.book.title(job)}: {summary(order.allocation)}. {held_state(news, order)}")
             if options.list:
                 continue
+            manager.follow(job)
             HeldNode(manager, job, stops).give_back(context)
         return OK

@@ -46,7 +46,7 @@ def _browser(unwanted: bool) -> bool:
 
 def _serve(context: CommandContext, node: HeldNode, kind: str, browse: bool, stops: Callable[[], int]) -> int:
     heard: queue.SimpleQueue[ServiceNews] = queue.SimpleQueue()
-    opened = OpenedService(node.target(), kind, node.is_over, heard.put)
+    opened = OpenedService(node.target(), kind, lambda: node.news.over, heard.put)
     page: RedirectPage | None = None
     try:
         while not stops():

@@ -253,7 +253,7 @@ class FollowedRun:
         self.say(f"{one.run.title}: {lines[0]}")
         for line in lines[1:]:
             self.say(line)
-        return one.result(self.folder, model.history, exit_status(model.state), self._stops() > 0)
+        return one.result(self.folder, model.history, exit_status(model.state), self.asked > 0)
 
     def about(self) -> dict[str, object]:
         """The line of JSON at the end."""

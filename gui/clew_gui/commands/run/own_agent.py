@@ -216,4 +216,4 @@ def train(
         run = OwnRun(context, own, one.known.id, as_json, stops)
     run.to_the_end(card, heading)
     run.raise_refusal()
-    return run.result(one)
+    return run.result(one)._replace(asked=stops() > 0)  # also if it had just ended
