@@ -21,7 +21,7 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.events import Trace
 from clew_shared.journal.files import Record, encode_frame, read_journal
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.trace import MOST_ROWS, MOST_SPANS, read_spans
+from clew_shared.journal.trace import MOST_NAMES, MOST_ROWS, MOST_SPANS, read_spans
 from clew_shared.params import Value
 from clew_shared.reading import read_run
 from clew_shared.wire.messages import TraceSteps
@@ -322,6 +322,15 @@ def test_a_long_trace_keeps_its_longest_spans_and_all_sums() -> None:
     assert found.counts == (3 * MOST_SPANS // 2,)
     assert spans.took.min() > 0.0000008
     assert len(encode_frame(found)) < 400_000
+
+
+def test_operations_beyond_those_with_a_name_are_one_of_the_sums() -> None:
+    many = [(f"a/n{k}/Mul:Mul", k * 0.01, k * 0.01 + 0.008 - k * 1e-6) for k in range(MOST_NAMES + 20)]
+    found = seen(plane("/host:CPU", {"python": [MARK], "tf_Compute/0": many}))
+    assert len(found.names) == len(found.kinds) == len(found.counts) == MOST_NAMES
+    assert (found.names[-1], found.kinds[-1], found.counts[-1]) == ("21 others", "other", 21)
+    assert sum(found.totals) == pytest.approx(sum(end - begin for _, begin, end in many) / 1000)
+    assert read_spans(found) is not None
 
 
 def test_a_timeline_of_some_threads_has_the_sums_of_all() -> None:

@@ -304,8 +304,12 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
     which = np.array([every.setdefault(one, len(every)) for row in busy for one in row.operations], np.int64)
     counts = np.bincount(which[took > 0], minlength=len(every))
     totals = np.bincount(which, took, minlength=len(every))
-    ranked = [one for one in np.argsort(-totals, kind="stable").tolist() if counts[one]][:MOST_NAMES]
-    names = [list(every)[one] for one in ranked]
+    ranked = [one for one in np.argsort(-totals, kind="stable").tolist() if counts[one]]
+    others = ranked[MOST_NAMES - 1 :] if len(ranked) > MOST_NAMES else []
+    ranked = ranked[: len(ranked) - len(others)]
+    sums = [(*list(every)[one], int(counts[one]), float(totals[one])) for one in ranked]
+    if others:
+        sums.append((f"{len(others):,} others", "other", int(counts[others].sum()), float(totals[others].sum())))
     rank = np.full(len(every), -1)
     rank[ranked] = np.arange(len(ranked))
     known = rank[which]
@@ -316,10 +320,10 @@ def _event(rows: Sequence[_Row], place: Place, seconds: float, step: int, count:
         count=count,
         seconds=seconds,
         parts=_parts(rows, place, seconds),
-        names=tuple(name for name, _ in names),
-        kinds=tuple(kind for _, kind in names),
-        counts=tuple(counts[ranked].tolist()),
-        totals=tuple(totals[ranked].tolist()),
+        names=tuple(name for name, _, _, _ in sums),
+        kinds=tuple(kind for _, kind, _, _ in sums),
+        counts=tuple(count for _, _, count, _ in sums),
+        totals=tuple(total for _, _, _, total in sums),
         rows=tuple(_named(busy[:MOST_ROWS])),
         row=row_of[shown].astype("<u2").tobytes(),
         name=known[shown].astype("<u2").tobytes(),

@@ -235,17 +235,28 @@ class AgentRoute:
             self._miss(connection, news)
             return next((pause for until, pause in _PACES if now - self._stage_since < until), _SLOW_S)
         self._missing = Absence()
-        for name, key in list(self._keys.items()):
-            if self._authorized.get(name) != key:
-                put_key(connection, address, name, key)
-                self._authorized[name] = key
+        trouble = self._put_keys(connection, address)
         if self._route is not None and self._route.broken:
             self._leave()
             self._put_off(held=self._clock() - self._searched >= _SOON_S)
         if self._route is None and self._clock() >= self._not_before:
             self._search(connection, JobRef(news.id, self._job.id), address)
+        if trouble is not None:  # said only now: another viewer's key may be there already
+            raise trouble
         self._failures = 0
         return _STEADY_S if self._route is not None else max(0.0, self._not_before - self._clock())
+
+    def _put_keys(self, connection: SiteConnection, address: AgentAddress) -> ProblemError | None:
+        """Writes the keys that are not there yet; returns why one could not be written."""
+        trouble: ProblemError | None = None
+        for name, key in list(self._keys.items()):
+            if self._authorized.get(name) != key:
+                try:
+                    put_key(connection, address, name, key)
+                    self._authorized[name] = key
+                except ProblemError as error:
+                    trouble = error
+        return trouble
 
     def _look(self, connection: SiteConnection) -> None:
         """Read the address. Another agent or generation has another key and allow-list: all begins again."""

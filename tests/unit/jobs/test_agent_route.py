@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +20,7 @@ from clew_gui.jobs.job_book import JobBook
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.ssh.connection import Stream
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec, to_toml
 from clew_shared.wire.messages import AgentAddress, Fetch, Fetched
 from tests.unit.fake_site import AWAY, CLEW, FakeStream, Login, a_line, an_access
@@ -119,6 +120,26 @@ def test_a_key_that_cannot_be_brought_now_is_said(scene: Scene) -> None:
     scene.login.close()
     assert not scene.target.authorize(*KEY)
     assert key_file(scene) is None
+
+
+def test_a_key_that_cannot_be_written_keeps_nobody_from_the_agent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook's key on a full disk, for example: the link's own may be there already."""
+    write = scene.login.write
+
+    def full(path: str, data: bytes | Path, **options: Any) -> None:
+        if path.endswith("notebook.part"):
+            raise problem("ssh.file", "There is no room left.")
+        write(path, data, **options)
+
+    monkeypatch.setattr(scene.login, "write", full)
+    scene.target.authorize("notebook", "n" * 40)
+    scene.target.authorize(*KEY)
+    scene.serve()
+    scene.found()
+    assert scene.target.authorize(*KEY)
+    assert not scene.target.authorize("notebook", "n" * 40)
 
 
 def test_an_agent_that_took_its_place_is_another_one_at_the_same_port(scene: Scene) -> None:
