@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from clew_gui.jobs.job import JobStage, JobStatus
-from clew_gui.jobs.job_files import RunThere, SiteFiles, look_at_runs, read_printed
+from clew_gui.jobs.job_files import SiteFiles, read_printed
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.nodes.routes import Route
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 
 HERE = "127.0.0.1"
 _CALL_S = 10.0
+_SPEC_S = 2.0
+"""Bound on what the link's thread waits for the spec of a run that somebody else started."""
 _STEADY_S = 10.0
 """Seconds between two looks while a route works."""
 _WITHOUT_ROUTE_S = 1.0
@@ -50,6 +52,7 @@ _SOON_S = 20.0
 _SLEPT_S = 10.0
 """A smaller difference is a correction of the clock."""
 _JOIN_S = 3.0
+_SPEC_BYTES = 2**20
 _ADDRESS_BYTES = 65536
 """More than any address has, so that a foreign file costs nothing."""
 
@@ -138,9 +141,8 @@ class AgentRoute:
             return known
         with suppress(ProblemError):
             connection = self._job.access.connected()
-            (there,) = look_at_runs(connection, [connection.layout().run(run)])
-            if isinstance(there, RunThere) and there.spec is not None:
-                return from_toml(there.spec, "")
+            path = f"{connection.layout().run(run)}/spec.toml"
+            return from_toml(connection.ssh.read(path, 0, _SPEC_BYTES, timeout=_SPEC_S).decode(errors="replace"), "")
         return None
 
     def files(self, over: bool) -> JournalFiles | None:
@@ -187,8 +189,10 @@ class AgentRoute:
 
     def _work(self) -> None:
         drift = time.time() - time.monotonic()
-        while not self._closed.is_set():
+        while True:
             self._woken.clear()
+            if self._closed.is_set():  # looked at after the clearing: no request to close falls between the two
+                break
             try:
                 pause = self.turn()
                 self._trouble = None
@@ -285,7 +289,7 @@ class AgentRoute:
     def _search(self, connection: SiteConnection, job: JobRef, address: AgentAddress) -> None:
         """Look for a route. Raises ``ProblemError`` if the site does not answer."""
         try:
-            route = self._job.access.routes.find(connection, job, address)
+            route = self._job.access.routes.find(connection, job, address, self._closed.is_set)
         except ProblemError as error:
             if error.problems[0].code != "route.none":
                 raise
@@ -325,6 +329,10 @@ class AgentRoute:
         route = self._in_use()
         try:
             self._job.access.connected()  # a login that was refused is not tried again because of a reconnecting socket
+        except ProblemError:
+            self._woken.set()
+            raise
+        try:
             stream = route.open(0, self._job.heard, partial(self._ended, route))
         except ProblemError:
             route.broken = True

@@ -125,12 +125,18 @@ class RouteFinder:
         self._declined: set[str] = set()
         """Nodes whose login a person was asked about and cancelled: nobody is asked twice."""
 
-    def find(self, connection: SiteConnection, job: JobRef, address: AgentAddress) -> Route:
-        """The first route that works. Raises ``ProblemError`` if none does (``route.none``), or the login node itself
-        cannot be reached."""
+    def find(
+        self,
+        connection: SiteConnection,
+        job: JobRef,
+        address: AgentAddress,
+        ended: Callable[[], bool] = lambda: False,
+    ) -> Route:
+        """The first route that works; nothing more is tried once nobody wants one (``ended``). Raises ``ProblemError``
+        if none works (``route.none``), or the login node itself cannot be reached."""
         why: list[str] = []
         for kind in sorted(RouteKind, key=lambda kind: kind is not self._last):
-            for route in self._routes(kind, connection, job, address, why):
+            for route in self._routes(kind, connection, job, address, why) if not ended() else ():
                 try:
                     route.check(_RELAY_S if kind is RouteKind.RELAY else self._patience)
                 except ProblemError as error:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from clew_gui.jobs import agent_route
 from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.job import JobOrder, JobStage
 from clew_gui.jobs.job_book import JobBook
@@ -248,6 +249,21 @@ def test_specs_come_from_the_order_or_from_there(scene: Scene) -> None:
     assert scene.target.read_spec(str(uuid.uuid4())) is None
 
 
+def test_a_request_to_close_is_heard_whenever_it_comes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks, just before the thread begins to wait for the next one."""
+    cleared = scene.target._woken.clear
+
+    def clear() -> None:
+        cleared()
+        scene.target._closed.set()  # as ``leave`` does, whose wake-up went before the clearing
+
+    monkeypatch.setattr(agent_route, "_PACES", ((3600.0, 3600.0),))
+    monkeypatch.setattr(scene.target._woken, "clear", clear)
+    scene.target.kick()
+    scene.target._thread.join(10)
+    assert not scene.target._thread.is_alive()
+
+
 def test_the_same_target_until_it_is_closed(scene: Scene) -> None:
     assert scene.manager.target(scene.job) is scene.target
     scene.target.close()
@@ -379,11 +395,22 @@ def test_the_end_of_a_stream_through_an_earlier_way_says_nothing_of_this_one(kep
 def test_a_way_through_which_nothing_can_be_opened_is_broken(kept: Kept) -> None:
     kept.turn()
     viewer = kept.open()
+    kept.scene.login.streams = {}
+    with pytest.raises(ProblemError, match="cannot reach"):
+        kept.open()
+    assert kept.turn()[0] == 0
+    with pytest.raises(ProblemError, match="Cannot reach the node now"):
+        kept.open()
+    viewer.close()
+
+
+def test_while_the_login_is_away_a_way_stays_as_good_as_it_was(kept: Kept) -> None:
+    kept.turn()
+    viewer = kept.open()
     kept.scene.login.away = AWAY
     with pytest.raises(ProblemError, match="was lost"):
         kept.open()
     kept.scene.login.away = None
-    assert kept.turn()[0] == 0
-    with pytest.raises(ProblemError, match="Cannot reach the node now"):
-        kept.open()
+    assert kept.turn() == STEADY
+    kept.open().close()
     viewer.close()

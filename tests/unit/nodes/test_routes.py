@@ -227,6 +227,13 @@ def test_a_node_whose_name_is_its_address_is_jumped_into_once() -> None:
     assert login.names == ["10.0.0.11"]
 
 
+def test_nothing_is_tried_any_more_once_nobody_wants_a_route() -> None:
+    login = Login()
+    with pytest.raises(ProblemError, match="Cannot reach the agent"):
+        finder().find(a_line(login), JOB, ADDRESS, lambda: True)
+    assert login.commands == []
+
+
 def test_a_lost_link_is_no_answer() -> None:
     login = Login()
     login.away = AWAY
