@@ -257,8 +257,8 @@ class Login:
 
     def _in_vain(self) -> tuple[str, ...]:
         """Names, beside a question, the keys that were asked for by name and did not let one in."""
-        paths = tuple(f"key {path}" for path in (*self._hop.keys, *self._hop.missing_keys))
-        named = [words for words in dict.fromkeys(self._failed) if words.startswith(paths)]
+        asked_for = {f"key {path}" for path in (*self._hop.keys, *self._hop.missing_keys)}
+        named = [words for words in dict.fromkeys(self._failed) if words.partition(" (")[0] in asked_for]
         return (f"Did not let you in: {', '.join(named)}.",) if named else ()
 
     def _again(self) -> str:
