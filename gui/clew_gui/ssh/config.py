@@ -205,7 +205,7 @@ def _in_one(path: Path) -> tuple[str, str]:
 
 def _condition(line: ConfigLine) -> tuple[str, ...] | None:
     """A Host or Match line as words of a Match; None if only ``ssh`` can judge it."""
-    words = line.arguments
+    words = [word.replace("[", "[[]") for word in line.arguments]  # for paramiko it begins a set of letters
     if line.keyword == "host":
         return ("originalhost", ",".join(words))
     if [word.lower() for word in words] == ["all"]:

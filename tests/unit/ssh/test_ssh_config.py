@@ -185,6 +185,13 @@ def test_without_ssh_the_answer_is_that_of_ssh(text: str, field: str, tmp_path: 
     assert ours.unsupported == ""
 
 
+def test_brackets_in_a_pattern_are_letters_and_cost_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("Host log[i]n\n  User odd\nHost " + "[" * 100_000 + "\n  User never\nHost *\n  User usual\n")
+    assert look_up("login", path).user == "usual"
+    assert look_up("log[i]n", path).user == "odd"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
