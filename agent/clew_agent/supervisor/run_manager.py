@@ -15,7 +15,7 @@ from clew_agent.datasets.search import Search, available
 from clew_agent.node.devices import Devices
 from clew_agent.node.host import processor
 from clew_agent.processes import guard_mark
-from clew_agent.supervisor.launcher import Launcher, is_guarded
+from clew_agent.supervisor.launcher import Launcher, is_guarded, is_trainer
 from clew_agent.supervisor.refused_run import write_refused
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
@@ -144,7 +144,8 @@ class RunManager:
         """Queue a further attempt of a run that has ended, with ``changes`` of how it spreads over devices. Raises
         ``ProblemError`` when that makes no sense."""
         tracked = (self.registry.claim(run) if self._job else None) or self.registry.get(run)
-        if self._queue.position(run) or self._at_work(tracked):
+        left = run not in self._queue and self._is_left(tracked)
+        if self._queue.position(run) or (self._at_work(tracked) and not left):
             return Done(run=run)
         if tracked.fold.state is RunState.FINISHED:
             raise problem("run.finished", "This run has finished; there is nothing to continue.", "Start a new run.")
@@ -159,8 +160,21 @@ class RunManager:
         tracked.spec = spec
         if tracked.cancelled:  # it left the queue before it began, and its folder went with it
             _make_folder(tracked.folder.path, tracked.spec)
+        if left:  # what comes next in the queue begins when it is sealed
+            self._queue.hold(run, tracked.attempt)
+            self._launcher.seal(run, tracked.folder.path, tracked.attempt, "--lost")
         self._enqueue(tracked, tracked.attempt + 1)
         return Done(run=run)
+
+    def _is_left(self, tracked: TrackedRun) -> bool:
+        """Whether all its processes died before they could seal its journal. Raises ``ProblemError`` in a command's
+        agent when there are some: another program follows it."""
+        trains = tracked.live and is_trainer(tracked)
+        pid = tracked.pid if trains else guard_mark.guard_pid(tracked.folder.path)
+        if pid is not None and self._asked_for:
+            text = f"The run in {tracked.folder.path} is still going on (process {pid})."
+            raise problem("run.running", text, "Stop it first.", str(tracked.folder.path))
+        return pid is None and tracked.live and not tracked.elsewhere
 
     def _spread_again(self, run: TrackedRun, catalogue: Catalogue, changes: Mapping[str, str | int]) -> RunSpec:
         """The run's spec with these changes, checked. Raises ``ProblemError`` with all that is wrong."""
@@ -237,8 +251,11 @@ class RunManager:
         return Done(run=request.run)
 
     def stop(self, request: Stop, caller: Caller) -> Reply | None:
-        """End a run: out of the queue, after the block, or at once. One that has ended already is no error."""
+        """End a run: out of the queue, after the block, or at once. One that has ended already is no error. A command's
+        agent leaves a run alone that it has not started itself."""
         tracked = self.registry.get(request.run)
+        if self._asked_for and request.run not in self._queue:
+            return Done(run=request.run)
         if self._job and (self._queue.position(request.run) or self._at_work(tracked)):
             self._stopped.add(request.run)
             self._keep_record()

@@ -116,6 +116,10 @@ class RunQueue:
         self._held[entry.run], self._attempts[entry.run] = taken, entry.attempt
         return entry
 
+    def hold(self, run: str, attempt: int) -> None:
+        """Have a further attempt of ``run`` wait until ``attempt``, which an earlier agent started, has ended."""
+        self._held[run], self._attempts[run] = (), attempt
+
     def running(self) -> tuple[str, ...]:
         """The runs that have devices."""
         return tuple(self._held)

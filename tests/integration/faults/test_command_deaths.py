@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -106,6 +107,25 @@ def test_a_trainer_that_does_not_listen_is_killed_at_the_third_request_and_besid
     assert read_run(run.folder).fold.state is state
 
 
+def test_a_run_whose_next_attempt_leaves_the_queue_is_as_it_was_and_its_command_ends(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    command = begin(lab, "run", lab.places.home / "none", "--steps", "1000000")
+    (folder,) = lab.wait(lambda: folders(lab), "the run's folder")
+    lab.trained(folder.name, 1)
+    die_at_once(lab, command)
+    context = CommandContext(lab.places, io.StringIO(), io.StringIO())
+    with own_session(context, CATALOGUE) as own:
+        own.session.follow(read_spec(RunFolder(folder).spec))
+        run = OwnRun(context, own, folder.name, as_json=False, stops=lambda: 1, after_attempt=1)
+        own.session.continue_run(folder.name)
+        turn_until(run, run.complete)
+        assert run.conclude(None) == 130
+    assert not lab.left()
+    assert judge_run(folder) is RunState.FAILED
+
+
 @pytest.mark.parametrize("out", ["new/run", "empty"])
 def test_of_a_run_that_its_trainer_refuses_only_the_folder_stays_that_was_there(
     lab: Lab, tmp_path: Path, out: str
@@ -120,6 +140,58 @@ def test_of_a_run_that_its_trainer_refuses_only_the_folder_stays_that_was_there(
     assert list(lab.places.home.rglob("runs/*")) == []
 
 
+def test_a_run_whose_processes_all_died_at_once_goes_on_at_the_first_resume(lab: Lab) -> None:
+    command = begin(lab, "run", lab.places.home / "none")
+    (folder,) = lab.wait(lambda: folders(lab), "the run's folder")
+    lab.trained(folder.name, 50)
+    die_at_once(lab, command)
+    assert not read_run(folder).fold.done
+    done = subprocess.run((*PROGRAM, "clew", "resume", "last"), capture_output=True, timeout=BOUND_S, check=False)
+    assert done.returncode == 0, done.stderr
+    lab.wait(lambda: not lab.left(), "the end of all processes")
+    run, history = RunFolder(folder), read_run(folder)
+    assert (run.attempts(), history.fold.state) == ((1, 2), RunState.FINISHED)
+    assert all(sealed(run.journal(number)) for number in run.attempts())
+    assert verify_run(folder).findings == ()
+    assert history.column("loss").steps.tolist() == list(range(300))
+
+
+def test_a_run_that_trains_elsewhere_is_neither_resumed_nor_stopped(lab: Lab) -> None:
+    command = begin(lab, "run", lab.places.home / "none", "--steps", "1000000")
+    (folder,) = lab.wait(lambda: folders(lab), "the run's folder")
+    lab.trained(folder.name, 1)
+    words = (*PROGRAM, "clew", "resume", folder.name)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as second:
+        lab.wait(lambda: len([one for one in lab.left() if "serve" in words_of(one)]) > 1, "its agent")
+        second.send_signal(signal.SIGINT)
+        said, _ = second.communicate(timeout=BOUND_S)
+    assert second.returncode == 2, said
+    assert "is still going on (process" in said
+    assert "Stop it first. (clew why run.running)" in said
+    lab.trained(folder.name, lab.steps(folder.name) + 50)
+    command.send_signal(signal.SIGINT)
+    assert command.wait(BOUND_S) == 130
+    lab.wait(lambda: not lab.left(), "the end of all processes")
+    assert judge_run(folder) is RunState.STOPPED
+
+
+def test_a_study_stops_the_run_that_an_earlier_command_of_its_own_has_left(lab: Lab) -> None:
+    file = lab.places.home / "sweep.toml"
+    command = begin(lab, "sweep", file, "--steps", "1000000")
+    (folder,) = lab.wait(lambda: folders(lab), "the run's folder")
+    lab.trained(folder.name, 1)
+    die_at_once(lab, command, but=("guard", "trainer"))
+    with subprocess.Popen((*PROGRAM, "clew", "study", str(file)), stdout=subprocess.PIPE, text=True) as study:
+        assert study.stdout is not None
+        said = next(line for line in study.stdout if "it trains already" in line)
+        study.send_signal(signal.SIGINT)
+        said += study.communicate(timeout=BOUND_S)[0]
+    assert study.returncode == 130, said
+    lab.wait(lambda: not lab.left(), "the end of all processes")
+    assert judge_run(folder) is RunState.STOPPED
+    assert read_run(folder).checkpoints
+
+
 def turn_until(run: OwnRun, done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + BOUND_S
     while not done():
@@ -127,9 +199,20 @@ def turn_until(run: OwnRun, done: Callable[[], bool]) -> None:
         run.turn()
 
 
-def begin(lab: Lab, kind: str, file: Path) -> subprocess.Popen[bytes]:
+def die_at_once(lab: Lab, command: subprocess.Popen[bytes], but: Sequence[str] = ()) -> None:
+    """kill -9 of all processes, as when the power fails; each is held first, so that none sees another one's death."""
+    found = [one for one in lab.left() if not {*but} & {*words_of(one)}]
+    for process in found:
+        process.suspend()
+    for process in found:
+        process.kill()
+    command.wait(BOUND_S)
+    psutil.wait_procs(found, BOUND_S)
+
+
+def begin(lab: Lab, kind: str, file: Path, *more: str) -> subprocess.Popen[bytes]:
     over = ("--over", "learning_rate=" + ", ".join(map(str, RATES)), "--save", str(file))
-    words = {"run": ("stand-in", *STEPS), "sweep": ("stand-in", *STEPS, *over), "study": (str(file),)}[kind]
+    words = {"run": ("stand-in", *STEPS), "sweep": ("stand-in", *STEPS, *over), "study": (str(file),)}[kind] + more
     with (lab.places.home / "commands.log").open("ab") as log:
         return subprocess.Popen([*PROGRAM, "clew", kind, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

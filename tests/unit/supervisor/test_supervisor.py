@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.params import ParamSpec
 from clew_shared.spec import RunSpec, to_toml
-from clew_shared.wire.messages import Fetch
+from clew_shared.wire.messages import Done, Fetch, Stop
 from tests.unit.runs import describe, points, small_run
 
 CARD = ExerciseCard(
@@ -453,13 +454,13 @@ def test_an_attempt_whose_first_frame_has_not_come_is_neither_sealed_nor_done(tm
 
 
 @contextmanager
-def a_manager(home: Path, record: Path, devices: Devices) -> Iterator[RunManager]:
-    """An agent's runs in ``home``, after an agent that left ``record``."""
+def a_manager(home: Path, record: Path, devices: Devices, asked_for: bool = False) -> Iterator[RunManager]:
+    """An agent's runs in ``home``, after an agent that left ``record``; ``asked_for``: a command's own agent."""
     places = Places(home=home, private=home)
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     control = ControlClient(context, places, "test", lambda _socket: None, lambda _socket: None)
     try:
-        yield RunManager(home / "runs", record, Launcher(home), control, devices, Search())
+        yield RunManager(home / "runs", record, Launcher(home), control, devices, Search(), asked_for=asked_for)
     finally:
         context.destroy(linger=0)
 
@@ -500,3 +501,42 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
         assert not manager.busy()
         manager.forget_record(asked=False)
     assert not record.exists()
+
+
+def test_a_commands_agent_neither_goes_on_with_nor_stops_a_run_that_trains_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(tmp_path / "runs", time=time.time())
+    run, sent = folder.path.name, list[object]()
+    with a_manager(tmp_path, tmp_path / "agent.queue", Devices(), asked_for=True) as manager:
+        monkeypatch.setattr(manager._control, "reachable", lambda _run: True)
+        monkeypatch.setattr(manager._control, "send", lambda *words: sent.append(words))
+        with pytest.raises(ProblemError, match=rf"still going on \(process {os.getpid()}\)") as found:
+            manager.resume(run, CARDS)
+        assert [one.code for one in found.value.problems] == ["run.running"]
+        for now in (False, True, True):
+            manager.stop(Stop(run=run, now=now), Caller(b"v", b"1"))
+        assert (sent, manager._to_kill, manager.registry.runs[run].done) == ([], {}, False)
+
+
+@pytest.mark.parametrize("asked_for", [True, False])
+@pytest.mark.parametrize("gone", [{"pid": 0}, {"boot": "an earlier boot"}])
+def test_a_run_of_which_no_process_is_left_is_sealed_and_then_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_for: bool, gone: dict[str, object]
+) -> None:
+    folder = make_run(tmp_path / "runs", **gone)
+    run, done, begun = folder.path.name, list[str](), list[int]()
+
+    def sealer(_self: Launcher, _run: str, path: Path, attempt: int, _how: str) -> None:
+        seal_lost(RunFolder(path), attempt)
+        done.append("sealed")
+
+    monkeypatch.setattr(Launcher, "seal", sealer)
+    monkeypatch.setattr(Launcher, "start", lambda _self, _folder, attempt, *_: begun.append(attempt))
+    with a_manager(tmp_path, tmp_path / "agent.queue", Devices(), asked_for) as manager:
+        manager.registry.refresh()
+        for _ in range(2):
+            assert manager.resume(run, CARDS) == Done(run=run)
+            assert (manager.statuses()[0].state, begun) == (RunState.QUEUED, [])
+        manager.turn()
+    assert (done, begun) == (["sealed"], [2])

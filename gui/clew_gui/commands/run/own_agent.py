@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import psutil
 
-from clew_gui.commands.context import BAD_INPUT, CommandContext
+from clew_gui.commands.context import BAD_INPUT, INTERRUPTED, CommandContext
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.session.session import Session
 from clew_gui.session.study_runner import PlannedRun, StudyResult
@@ -26,6 +26,7 @@ from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.run_folder import RunFolder
+from clew_shared.reading import read_run
 
 T = TypeVar("T")
 _END_S = 10.0
@@ -138,7 +139,7 @@ def own_session(
 
 
 class OwnRun(FollowedRun):
-    """A run that trains here by an agent of this command's own."""
+    """A run that trains here by an agent of this command's own; one that was ``joined`` by that of another command."""
 
     def __init__(
         self,
@@ -148,31 +149,47 @@ class OwnRun(FollowedRun):
         as_json: bool,
         stops: Callable[[], int] = lambda: 0,
         after_attempt: int = 0,
+        joined: bool = False,
     ) -> None:
         folder = own.out or own.places.runs / run
         super().__init__(context, own.session, run, as_json, stops, after_attempt, folder)
-        self._own, log = own, RunFolder(folder).log
+        self._own, self._joined, log = own, joined, RunFolder(folder).log
         self._log = log.stat().st_size if log.exists() else 0
         self._killed = 0.0
         own.run = self
 
     def _end(self, again: bool) -> None:
-        """The third request kills; the fourth is for an agent that does not answer."""
-        if self.asked < _KILL_AT:
+        """The third request kills; the fourth is for an agent that does not answer. Of a joined run the trainer itself
+        is asked: the agent leaves alone what it has not started."""
+        if not self._joined and self.asked < _KILL_AT:
             super()._end(again)
             return
+        history = read_run(self.folder) if self._joined else self.history
+        begun = history.begun if history.fold.attempt > self._after_attempt and not history.fold.done else None
+        pid = begun.pid if begun is not None else 0
+        if self.asked < _KILL_AT - 1:
+            operating_system.ask_to_stop(pid)
+            return
         self._killed = self._killed or time.monotonic()
-        begun = self.history.begun
-        if begun is not None and begun.pid and not self.history.fold.done:
-            operating_system.kill_group(begun.pid)
+        operating_system.kill_group(pid)
 
     def is_over(self) -> bool:
         """Whether nothing of it trains any more."""
         return super().complete()
 
+    def _added_nothing(self) -> bool:
+        """Whether it has ended, and not by a new attempt: that one left the queue before it began."""
+        return self.model.complete and 0 < self.history.fold.attempt <= self._after_attempt
+
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """See ``FollowedRun``; stopped is also what was asked to stop before it began."""
+        status = super().conclude(card)
+        return INTERRUPTED if self._added_nothing() else status
+
     def complete(self) -> bool:
-        """Whether it has ended, or was killed and nobody says so."""
-        return self.is_over() or (bool(self._killed) and time.monotonic() - self._killed > _KILLED_S)
+        """Whether it has ended, was killed and nobody says so, or was not to begin again."""
+        killed = bool(self._killed) and time.monotonic() - self._killed > _KILLED_S
+        return self.is_over() or killed or (self.asked > 0 and self._added_nothing())
 
     def waiting(self) -> str:
         """Returns nothing: it does not wait."""
@@ -213,7 +230,7 @@ def train(
         run = OwnRun(context, own, own.session.start_run(one.run.spec), as_json, stops)
     else:
         own.session.follow(one.known.spec)
-        run = OwnRun(context, own, one.known.id, as_json, stops)
+        run = OwnRun(context, own, one.known.id, as_json, stops, joined=True)
     run.to_the_end(card, heading)
     run.raise_refusal()
     return run.result(one)._replace(asked=stops() > 0)  # also if it had just ended
