@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
+from clew_agent.supervisor.run_registry import RunRegistry
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.run import own_agent
 from clew_gui.commands.run.own_agent import OwnRun, own_session
@@ -26,7 +28,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import RunSpec, read_spec, to_toml
 from clew_shared.wire.messages import RunStatus
 from tests.integration.agents import BOUND_S
 from tests.integration.faults.lab import Lab, words_of
@@ -199,6 +201,15 @@ def test_a_run_that_is_taken_back_while_its_agent_comes_up_has_not_begun(
         run.raise_refusal()
         assert run.conclude(None) == 130
     assert out.getvalue() == "Stopped before it began.\n"
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_the_next_agent_of_a_command_knows_a_run_of_the_queue_before_its_journal(tmp_path: Path, queued: bool) -> None:
+    id_ = str(uuid.uuid4())
+    (tmp_path / id_).mkdir()
+    RunFolder(tmp_path / id_).spec.write_text(to_toml(RunSpec(exercise="stand-in", run=id_)), encoding="utf-8")
+    registry = RunRegistry(tmp_path, lambda _run: queued, asked_for=True)
+    assert (registry.find(id_) is not None) is queued
 
 
 def turn_until(run: OwnRun, done: Callable[[], bool]) -> None:
