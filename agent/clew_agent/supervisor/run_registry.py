@@ -93,12 +93,13 @@ class RunRegistry:
         self.touch()
 
     def claim(self, run: str) -> TrackedRun | None:
-        """Returns the run, no matter who made it, as this agent's own from now on; None when it has no journal."""
+        """Returns the run, no matter who made it, as this agent's own from now on; None when it has no journal and
+        was not to begin here."""
         found = self.runs.get(run) if self._asked_for else self.find(run)
         if found is not None:
             return found
         folder = self.place(run)
-        if not (self._out or is_run_id(run)) or not folder.attempts():
+        if not (self._out or is_run_id(run)) or not (folder.attempts() or self._mine(run)):
             return None
         tracked = self._read(folder, run)
         self._foreign.discard(run)

@@ -1,4 +1,4 @@
-"""The agent as the commands use it: its catalogue, the Python that has TensorFlow, and the program itself."""
+"""The agent's program as the commands call it: for its catalogue and other answers; and requests to stop a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -19,7 +18,6 @@ from clew_shared.base.problem import problem
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import decode, load_builtin
 
-T = TypeVar("T")
 _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 

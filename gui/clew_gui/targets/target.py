@@ -71,6 +71,7 @@ class LocalTarget:
 
     def __init__(self, places: Places, command: Sequence[str] | None = None) -> None:
         self._places = places
+        self._log = f"The log is in {places.agents}."
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._allow_list: Path | None = None
@@ -98,15 +99,14 @@ class LocalTarget:
 
         That one may be about to end, but one that cannot be found again and again is in the way.
         """
-        log = f"The log is in {self._places.agents}."
         if code := self._reap():
             self._process = None
             text = f"This computer's agent ended with exit code {code}:\n{last_lines(self._places)}"
-            raise problem("agent.ended", text, log)
+            raise problem("agent.ended", text, self._log)
         if self._in_the_way > _ENDING:
             self._in_the_way = 0
             text = f"No agent can start: one that does not answer is there.\n{last_lines(self._places, 1)}"
-            raise problem("agent.locked", text, log)
+            raise problem("agent.locked", text, self._log)
         if self._process is None and time.monotonic() >= self._not_before:
             command = list(self._command) if self._command is not None else agent_command(self._places)
             self._process, self._has_served = start_agent(self._places, command), False

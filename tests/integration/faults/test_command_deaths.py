@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import subprocess
+import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
+from clew_agent.supervisor.run_registry import RunRegistry
 from clew_gui.commands.context import CommandContext
 from clew_gui.commands.run import own_agent
 from clew_gui.commands.run.own_agent import OwnRun, own_session
+from clew_gui.session.links.inbox import LinkState
+from clew_gui.targets import target
+from clew_gui.targets.local_agent import start_agent
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.wire.messages import RunStatus
 from tests.integration.agents import BOUND_S
 from tests.integration.faults.lab import Lab, words_of
 from tests.integration.faults.oracle import sealed
@@ -34,7 +44,10 @@ LATEST_S = 1.0
 """Seconds from the beginning of what is killed: a run takes 0.6 s."""
 
 
-def test_whatever_of_a_command_is_killed_no_run_is_lost_or_done_twice(lab: Lab) -> None:
+def test_whatever_of_a_command_is_killed_no_run_is_lost_or_done_twice(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     kinds, ends = ("run", "sweep", "study"), Counter[str]()
     for number in lab.chance.rounds(3, 30):
         kind, role = kinds[number % 3], lab.dice.choice(ROLES)
@@ -65,7 +78,7 @@ def test_whatever_of_a_command_is_killed_no_run_is_lost_or_done_twice(lab: Lab) 
             assert states == {RunState.FINISHED: 1}, (role, moment, states)
         lab.tally.add("scenarios")
     print(dict(lab.tally.counts), dict(ends))
-    assert not list(lab.places.agents.glob("own/*")), "each agent has removed its files"
+    assert not list(tmp_path.glob("clew-own-*")), "each agent has removed its files"
 
 
 @pytest.mark.parametrize(("pause", "state"), [(0.02, RunState.STOPPED), (10.0, None)])
@@ -190,6 +203,85 @@ def test_a_study_stops_the_run_that_an_earlier_command_of_its_own_has_left(lab: 
     lab.wait(lambda: not lab.left(), "the end of all processes")
     assert judge_run(folder) is RunState.STOPPED
     assert read_run(folder).checkpoints
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_a_home_that_cannot_be_written_stops_only_a_run_that_would_be_kept_there(tmp_path: Path, out: bool) -> None:
+    words = (*PROGRAM, "clew", "run", "stand-in", *(["--out", str(tmp_path / "run")] if out else []))
+    home = os.environ | {"CLEW_HOME": "/proc/nowhere"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=BOUND_S, check=False, env=home)
+    assert (done.returncode, "run.folder" in done.stderr) == ((0, False) if out else (2, True)), done.stderr
+
+
+def test_a_command_that_has_killed_its_agent_starts_no_other_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    start = Mock(wraps=start_agent)
+    monkeypatch.setattr(target, "start_agent", start)
+    context = CommandContext(lab.places, io.StringIO(), io.StringIO())
+    spec = RunSpec(exercise="stand-in", params={"steps": 100_000, "pause": 10.0})
+    with own_session(context, CATALOGUE) as own:
+        run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
+        turn_until(run, lambda: run.history.fold.state is RunState.RUNNING)
+        own.target.end(kill=True)
+        turn_until(run, lambda: own.session.link.state is LinkState.CONNECTING)
+    assert start.call_count == 1
+    assert run.asked == 0, "nobody is there to be asked"
+    assert not lab.left()
+
+
+def test_trouble_of_the_connection_is_no_refusal(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    context = CommandContext(lab.places, io.StringIO(), io.StringIO())
+    spec = RunSpec(exercise="stand-in", params={"steps": 20})
+    with own_session(context, CATALOGUE) as own:
+        run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
+        own.session.local_link.report(Problem("link.internal", "The connection failed."))
+        run.to_the_end(None, "heading")
+        run.raise_refusal()
+        assert run.conclude(None) == 0
+
+
+def test_why_an_agent_does_not_start_is_said_without_a_log_that_is_gone(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [sys.executable, "-c", "raise SystemExit('No, never.')"])
+    context = CommandContext(lab.places, io.StringIO(), io.StringIO())
+    with own_session(context, CATALOGUE) as own:
+        run = OwnRun(context, own, own.session.start_run(RunSpec(exercise="stand-in")), as_json=False)
+        run.to_the_end(None, "heading")
+        with pytest.raises(ProblemError, match=r"No, never\.") as raised:
+            run.raise_refusal()
+    assert "The log is in" not in str(raised.value)
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_run_that_is_taken_back_while_its_agent_comes_up_has_not_begun(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, earlier: int
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [sys.executable, "-c", "import time; time.sleep(60)"])
+    context = CommandContext(lab.places, out := io.StringIO(), io.StringIO())
+    with own_session(context, CATALOGUE) as own:
+        id_ = own.session.start_run(RunSpec(exercise="stand-in"))
+        run = OwnRun(context, own, id_, as_json=False, after_attempt=earlier)
+        listed = RunStatus(
+            run=id_, exercise="stand-in", state=RunState.STOPPED, attempt=earlier, size=100 * earlier, reason="Listed."
+        )
+        run.stop()
+        assert not run.complete()
+        run.model.status = listed
+        assert run.complete()
+        run.raise_refusal()
+        assert run.conclude(None) == 130
+    assert out.getvalue() == "Stopped before it began.\n"
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_the_next_agent_of_a_command_knows_a_run_of_the_queue_before_its_journal(tmp_path: Path, queued: bool) -> None:
+    id_ = str(uuid.uuid4())
+    (tmp_path / id_).mkdir()
+    RunFolder(tmp_path / id_).spec.write_text(to_toml(RunSpec(exercise="stand-in", run=id_)), encoding="utf-8")
+    registry = RunRegistry(tmp_path, lambda _run: queued, asked_for=True)
+    assert (registry.find(id_) is not None) is queued
 
 
 def turn_until(run: OwnRun, done: Callable[[], bool]) -> None:

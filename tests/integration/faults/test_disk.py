@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from clew_gui.commands.context import CommandContext
+from clew_gui.commands.run import own_agent
+from clew_gui.commands.run.own_agent import OwnRun, own_session
+from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import State
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.reading import read_run
+from clew_shared.spec import RunSpec
+from tests.integration.agents import BOUND_S
 from tests.integration.faults.disks import MountedDisk
 from tests.integration.faults.lab import Lab
 from tests.integration.faults.oracle import judge
+from tests.integration.faults.programs import PROGRAM
+from tests.stand_in.engine import CATALOGUE
 
 pytestmark = pytest.mark.needs("small-disk")
 
@@ -130,3 +142,45 @@ def test_a_viewer_whose_disk_is_full_says_so_and_goes_on_when_there_is_room(
     finally:
         lab.close_viewers()
         mirrors.close()
+
+
+def test_a_command_whose_home_is_full_trains_into_a_folder_elsewhere(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Disk(tmp_path / "full")
+    try:
+        home.fill()
+        monkeypatch.setenv("CLEW_HOME", str(home.path))
+        words = (*PROGRAM, "clew", "run", "stand-in", "--steps", "100", "--out", str(tmp_path / "run"))
+        done = subprocess.run(words, capture_output=True, text=True, timeout=BOUND_S, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        home.close()
+
+
+def test_a_command_without_room_for_its_copy_says_so_and_ends_with_the_run(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_agent, "agent_program", lambda _: [*PROGRAM])
+    monkeypatch.setattr(own_agent, "_COPY_S", 0.5)
+    copies = Disk(tmp_path / "copies")
+    monkeypatch.setattr(tempfile, "tempdir", str(copies.path))
+    context = CommandContext(lab.places, io.StringIO(), said := io.StringIO())
+    spec = RunSpec(exercise="stand-in", params={**ENDLESS})
+    try:
+        with own_session(context, CATALOGUE) as own:
+            run = OwnRun(context, own, own.session.start_run(spec), as_json=False)
+            while run.history.fold.step < 100:
+                run.turn()
+            copies.fill()
+            while not said.getvalue():
+                run.turn()
+                run.report_aside()
+            run.stop()
+            while not run.complete():
+                run.turn()
+            with pytest.raises(ProblemError, match="The run has ended, and is kept in"):
+                run.raise_refusal()
+        assert read_run(run.folder).fold.state is RunState.STOPPED
+    finally:
+        copies.close()

@@ -40,6 +40,8 @@ _END_S = 15.0
 """The seconds to wait for the end of a job whose run has ended; its agent is asked to give back the node."""
 _END_SAID_S = 3.0
 """A wait for it that takes longer than this is said."""
+_NO_ROOM = "mirror.write"
+_ASIDE = (*VERSION_CODES, _NO_ROOM)
 
 
 class FollowedRun:
@@ -74,6 +76,8 @@ class FollowedRun:
         """How often a person asked for its end."""
         self._aside: list[Problem] = []
         """What is to be reported at once although the run goes on as if nothing had happened."""
+        self._no_room: Problem | None = None
+        """Why there was no room for the copy of its journal."""
         self._session = session
         self._problems: list[Problem] = []
         self._stops = stops
@@ -119,8 +123,9 @@ class FollowedRun:
     def turn(self) -> None:
         """Takes in what came, or waits a moment if nothing did; passes requests to stop on."""
         changes = self._session.tick(_LOOK_S)
-        self._problems += [found for found in changes.problems if found.code not in VERSION_CODES]
-        self._aside += [found for found in changes.problems if found.code in VERSION_CODES]
+        self._problems += [found for found in changes.problems if found.code not in _ASIDE]
+        self._aside += [found for found in changes.problems if found.code in _ASIDE]
+        self._no_room = next((found for found in changes.problems if found.code == _NO_ROOM), self._no_room)
         if not changes.points:
             time.sleep(_LOOK_S)
         while self.asked < self._stops():
@@ -242,12 +247,15 @@ class FollowedRun:
         if history.fold.done and self.model.state is history.fold.state:
             yield from result_lines(history, card, self.folder, self.context.places, self.word, self.model.reason)
         else:
-            yield f"{words.state_word(self.model.state)}. {self.model.reason}".strip()
+            yield self._in_words()
+
+    def _in_words(self) -> str:
+        return f"{words.state_word(self.model.state)}. {self.model.reason}".strip()
 
     def result(self, one: PlannedRun) -> StudyResult:
         """Says how a run of a study ended, and returns what became of it."""
         model = self.model
-        lines = [f"{words.state_word(model.state)}. {model.reason}".rstrip()]
+        lines = [self._in_words()]
         if model.history.fold.done:
             lines = [ending(model.history, model.state), *why(model.history, model.reason)]
         self.say(f"{one.run.title}: {lines[0]}")

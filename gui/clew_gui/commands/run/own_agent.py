@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,15 +15,16 @@ import psutil
 
 from clew_gui.commands.context import BAD_INPUT, INTERRUPTED, CommandContext
 from clew_gui.commands.run.follow import FollowedRun
+from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.session import Session
 from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.targets.target import LocalTarget
 from clew_shared.base import operating_system
 from clew_shared.base.places import AgentPlaces, Places
-from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 
@@ -32,10 +32,14 @@ T = TypeVar("T")
 _END_S = 10.0
 _STOP_S = 15.0
 """A block takes a tenth of a second, but the first one is compiled before it."""
+_COPY_S = 10.0
+"""A copy for which there was no room is tried again every five seconds."""
 _KILL_AT = 4
 """The number of the Ctrl+C that ends a run which answers none of those before."""
 _KILLED_S = 3.0
 """A guard seals the journal of a dead trainer within a tenth of a second, unless it hangs."""
+_NO_ANSWER = ("fetch.", "link.internal", "link.lost", "link.timeout", "mirror.")
+"""The codes of what goes wrong between this program and the agent while the run may train."""
 
 
 class OwnTarget(LocalTarget):
@@ -43,6 +47,9 @@ class OwnTarget(LocalTarget):
 
     def __init__(self, places: Places, folder: Path, command: Sequence[str]) -> None:
         super().__init__(AgentPlaces(home=places.home, private=places.private, own=folder), command)
+        self.ended = False
+        """Whether it was ended; then no other one starts."""
+        self._log = ""  # it is removed with the folder
 
     @property
     def memory(self) -> int:
@@ -58,8 +65,13 @@ class OwnTarget(LocalTarget):
                     found.append(what(child))
         return found
 
+    def while_absent(self) -> str:
+        """Starts one, unless it was ended."""
+        return "the agent was ended" if self.ended else super().while_absent()
+
     def end(self, kill: bool = False) -> None:
         """Have the agent end, and with it what it keeps warm; ``kill``: and all that it has started."""
+        self.ended = True
         process = self._process
         if process is None:
             return
@@ -100,7 +112,7 @@ class OwnSession:
         listen is killed."""
         run = self.run
         for _ in range(2):
-            if run is not None and not run.complete():
+            if run is not None and not run.complete() and not self.target.ended:
                 run.stop()
                 deadline = time.monotonic() + _STOP_S
                 while not run.complete() and time.monotonic() < deadline:
@@ -123,19 +135,18 @@ def own_session(
     words = [*agent_program(places), "serve", *(["--fresh"] if fresh else [])]
     words += ["--exercises", str(Path(exercises).expanduser().absolute())] if exercises else []
     words += ["--out", str(out)] if out is not None else []
-    make_private(places.agents)
-    folder = Path(tempfile.mkdtemp(prefix="own-", dir=make_private(places.agents / "own")))
-    target = OwnTarget(places, folder, [*words, "--own", str(folder)])
-    viewer = Places(home=folder / "viewer", private=places.private)  # the run's own folder is what lasts
-    own = OwnSession(places, Session(viewer, known, target, only=()), target, out)
-    try:
+    with ExitStack() as ending:
+        try:  # outside CLEW_HOME, which may be full, and where others look for agents
+            place = tempfile.TemporaryDirectory(prefix="clew-own-", ignore_cleanup_errors=True)
+        except OSError as error:
+            text = f"No folder can be made for the agent of this command: {error}."
+            raise problem("private.folder", text, "Make room, or set TMPDIR to a folder of your own.") from None
+        folder = Path(ending.enter_context(place))
+        target = OwnTarget(places, folder, [*words, "--own", str(folder)])
+        viewer = Places(home=folder / "viewer", private=places.private)  # the run's own folder is what lasts
+        own = OwnSession(places, Session(viewer, known, target, only=()), target, out)
+        ending.callback(own.close)
         yield own
-    finally:
-        own.close()
-        shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # another command's agent is there, or another agent
-            folder.parent.rmdir()
-            places.agents.rmdir()
 
 
 class OwnRun(FollowedRun):
@@ -155,7 +166,7 @@ class OwnRun(FollowedRun):
         super().__init__(context, own.session, run, as_json, stops, after_attempt, folder)
         self._own, self._joined, log = own, joined, RunFolder(folder).log
         self._log = log.stat().st_size if log.exists() else 0
-        self._killed = 0.0
+        self._killed = self._over = 0.0
         own.run = self
 
     def _end(self, again: bool) -> None:
@@ -175,30 +186,53 @@ class OwnRun(FollowedRun):
 
     def is_over(self) -> bool:
         """Whether nothing of it trains any more."""
-        return super().complete()
+        return super().complete() or self._never_began() or self._is_uncopied()
 
-    def _added_nothing(self) -> bool:
-        """Whether it has ended, and not by a new attempt: that one left the queue before it began."""
-        return self.model.complete and 0 < self.history.fold.attempt <= self._after_attempt
-
-    def conclude(self, card: ExerciseCard | None) -> int:
-        """See ``FollowedRun``; stopped is also what was asked to stop before it began."""
-        status = super().conclude(card)
-        return INTERRUPTED if self._added_nothing() else status
+    def _is_uncopied(self) -> bool:
+        """Whether it has ended, and there is no room for the copy of its journal."""
+        status = self.model.status
+        over = status is not None and status.state in TERMINAL and status.attempt > self._after_attempt
+        if not over or self._no_room is None or super().complete():
+            self._over = 0.0
+            return False
+        self._over = self._over or time.monotonic()
+        return time.monotonic() - self._over > _COPY_S
 
     def complete(self) -> bool:
-        """Whether it has ended, was killed and nobody says so, or was not to begin again."""
-        killed = bool(self._killed) and time.monotonic() - self._killed > _KILLED_S
-        return self.is_over() or killed or (self.asked > 0 and self._added_nothing())
+        """Whether it has ended, or was killed and nobody says so."""
+        return self.is_over() or (bool(self._killed) and time.monotonic() - self._killed > _KILLED_S)
 
     def waiting(self) -> str:
         """Returns nothing: it does not wait."""
         return ""
 
     def refused(self) -> list[Problem] | None:
-        """Returns why it never began."""
-        began = self.history.fold.attempt > self._after_attempt
-        return None if began or not (self._problems or self.model.refused) else list(self._problems)
+        """Returns why it never began: the agent refused it, or there is none."""
+        status, began = self.model.status, self.history.fold.attempt > self._after_attempt
+        unheard = status is None and self._session.link.state is not LinkState.LIVE
+        trains = status is not None and (status.state not in TERMINAL or status.attempt > self._after_attempt)
+        codes = [found.code for found in self._problems if not found.code.startswith(_NO_ANSWER)]
+        said = any(unheard or not code.startswith("agent.") for code in codes)
+        elsewhere = "run.running" in codes  # what trains is another command's
+        refused = self.model.refused or elsewhere or (said and not trains)
+        return list(self._problems) if refused and not began else None
+
+    def _never_began(self) -> bool:
+        """Whether it was stopped before its attempt began; the agent's list has an earlier one then, or none."""
+        status = self.model.status
+        ended = status is not None and status.state in TERMINAL and status.attempt <= self._after_attempt
+        return ended and self.asked > 0
+
+    def conclude(self, card: ExerciseCard | None) -> int:
+        """Shows how it ended; returns the exit status."""
+        status = super().conclude(card)
+        return INTERRUPTED if self._never_began() else status
+
+    def _ending(self, card: ExerciseCard | None) -> Iterator[str]:
+        yield from [self._in_words()] if self._never_began() else super()._ending(card)
+
+    def _in_words(self) -> str:
+        return "Stopped before it began." if self._never_began() else super()._in_words()
 
     @property
     def discard(self) -> bool:
@@ -207,8 +241,12 @@ class OwnRun(FollowedRun):
         return fold.attempt > self._after_attempt and fold.exit_code == BAD_INPUT and fold.problem is not None
 
     def raise_refusal(self, new: bool = True) -> None:
-        """Raises ``ProblemError`` if it never began, or its trainer has refused it; nothing is left of it then."""
+        """Raises ``ProblemError`` if it never began, or its trainer has refused it; nothing is left of it then. Also if
+        it has ended, and cannot be shown."""
         super().raise_refusal(new=False)
+        if self._no_room is not None and self._is_uncopied():
+            text = f"The run has ended, and is kept in {self.folder}. {self._no_room.text}"
+            raise problem(self._no_room.code, text, f"Make room. Then: clew verify {self.word}")
         fold = self.history.fold
         if self.discard and fold.problem is not None:
             self._own.undo(fold.attempt, self._log)
