@@ -78,7 +78,9 @@ def test_whatever_of_a_command_is_killed_no_run_is_lost_or_done_twice(
             assert states == {RunState.FINISHED: 1}, (role, moment, states)
         lab.tally.add("scenarios")
     print(dict(lab.tally.counts), dict(ends))
-    assert not list(tmp_path.glob("clew-own-*")), "each agent has removed its files"
+    # What is killed between its own folder and the start of an agent in it leaves that folder, and nobody to remove it.
+    left = {path.name for folder in tmp_path.glob("clew-own-*") for path in folder.iterdir()}
+    assert left <= {"viewer", "agent.log"}, "each agent has removed its files"
 
 
 @pytest.mark.parametrize(("pause", "state"), [(0.02, RunState.STOPPED), (10.0, None)])
