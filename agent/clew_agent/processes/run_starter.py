@@ -56,7 +56,7 @@ def make_starter(
 ) -> RunStarter:
     """The starter for this computer with so many ``gpus``; without ``fork`` the one for systems that have none.
     ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop. ``at_once``: the run that it is started
-    for is there already, so nothing is prepared for others first."""
+    for is there already, so a nursery prepares nothing for others first."""
     if fork and may_fork(gpus):
         return NurseryClient(home, watch, unwatch, (*NURSERY, "--bare") if at_once else NURSERY)
     return StandbyKeeper(home, computes=not gpus)

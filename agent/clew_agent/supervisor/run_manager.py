@@ -21,6 +21,7 @@ from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
+from clew_agent.trainer.resuming import still_going_on
 from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.foreign import from_json
@@ -172,8 +173,7 @@ class RunManager:
         trains = tracked.live and is_trainer(tracked)
         pid = tracked.pid if trains else guard_mark.guard_pid(tracked.folder.path)
         if pid is not None and self._asked_for:
-            text = f"The run in {tracked.folder.path} is still going on (process {pid})."
-            raise problem("run.running", text, "Stop it first.", str(tracked.folder.path))
+            raise ProblemError(still_going_on(tracked.folder, pid))
         return pid is None and tracked.live and not tracked.elsewhere
 
     def _spread_again(self, run: TrackedRun, catalogue: Catalogue, changes: Mapping[str, str | int]) -> RunSpec:

@@ -120,9 +120,14 @@ def check_resumable(folder: RunFolder) -> tuple[Problem, ...]:
         text = f"The run in {folder.path} has finished after {last.fold.step} steps."
         return (Problem("run.finished", text, "Start a new run with more steps.", str(folder.path)),)
     if not last.fold.done and last.first is not None and _still_here(last.first):
-        text = f"The run in {folder.path} is still going on (process {last.first.pid})."
-        return (Problem("run.running", text, "Stop it first.", str(folder.path)),)
+        return (still_going_on(folder, last.first.pid),)
     return ()
+
+
+def still_going_on(folder: RunFolder, pid: int) -> Problem:
+    """Says that the run in ``folder`` cannot go on, because the process ``pid`` works on it."""
+    text = f"The run in {folder.path} is still going on (process {pid})."
+    return Problem("run.running", text, "Stop it first.", str(folder.path))
 
 
 def find_start(folder: RunFolder, attempt: int) -> AttemptStart:

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from clew_gui.jobs.job import JobStage, JobStatus
-from clew_gui.jobs.job_files import SiteFiles, read_printed
+from clew_gui.jobs.job_files import SPEC_BYTES, SiteFiles, read_printed
 from clew_gui.jobs.managed_job import ManagedJob
 from clew_gui.nodes.routes import Route
 from clew_gui.schedulers.job import LOG, SCHEDULER_LOG, JobRef
@@ -52,7 +52,6 @@ _SOON_S = 20.0
 _SLEPT_S = 10.0
 """A smaller difference is a correction of the clock."""
 _JOIN_S = 3.0
-_SPEC_BYTES = 2**20
 _ADDRESS_BYTES = 65536
 """More than any address has, so that a foreign file costs nothing."""
 
@@ -142,7 +141,7 @@ class AgentRoute:
         with suppress(ProblemError):
             connection = self._job.access.connected()
             path = f"{connection.layout().run(run)}/spec.toml"
-            return from_toml(connection.ssh.read(path, 0, _SPEC_BYTES, timeout=_SPEC_S).decode(errors="replace"), "")
+            return from_toml(connection.ssh.read(path, 0, SPEC_BYTES, timeout=_SPEC_S).decode(errors="replace"), "")
         return None
 
     def files(self, over: bool) -> JournalFiles | None:

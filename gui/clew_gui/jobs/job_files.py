@@ -53,7 +53,7 @@ _UNREAD = re.compile(rb"! (/[^\t]+)\t(.*)")
 _ABSENT = ("No such file", "Not a directory")
 _RECORD_BYTES: Final = 65536
 _PRINTED_BYTES: Final = 16384
-_SPEC_BYTES = 1 << 20
+SPEC_BYTES = 1 << 20
 _END_BYTES = 64 * 1024
 """The last state and the seal, which are the last of all, are a few hundred."""
 _JOURNALS = "journal.[0-9][0-9][0-9][0-9]"
@@ -205,7 +205,7 @@ def look_at_runs(connection: SiteConnection, folders: Sequence[str]) -> list[Run
     Raises ``ProblemError`` when the site cannot be reached.
     """
     escaped = [glob.escape(folder) for folder in folders]
-    wanted = [Wanted(f"{folder}/spec.toml", 0, _SPEC_BYTES) for folder in escaped]
+    wanted = [Wanted(f"{folder}/spec.toml", 0, SPEC_BYTES) for folder in escaped]
     found = read_files(connection, [*wanted, *(Wanted(f"{folder}/{_JOURNALS}", 0, 0) for folder in escaped)])
     there: list[RunThere | ProblemError] = []
     for specs, journals in zip(found[: len(folders)], found[len(folders) :], strict=True):

@@ -41,7 +41,6 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 
-_POLL_S = 0.05
 _SCRIPT = "it ran a training script, and only the script knows which random numbers it draws"
 _VERIFY = """Check a hand-in: every hash, the journals, whose runs they are, and every number and figure of the report,
 computed again from the journals alone. --rerun N trains the first N steps of each run here and compares them.
@@ -206,6 +205,7 @@ def _repeat(
         return
     count = min(steps, history.fold.step)
     exercises, data = given
+    # A run of its own: the id of the student's may be any text.
     usual = {"run": str(uuid.uuid4()), "data": data or _data_here(source), "pruning": None, "trace": 0}
     spec = _measuring_as(history, msgspec.structs.replace(source.spec, source_hash="", **usual), known)
     with tempfile.TemporaryDirectory(prefix="clew-rerun-") as place:
@@ -275,7 +275,6 @@ def _train(
     context: CommandContext, spec: RunSpec, live: Sequence[Live], folder: Path, steps: int, exercises: str | None
 ) -> RunSource | Problem | str:
     """Run ``spec`` until it has done ``steps`` steps, with the same changes by hand; why it could not be."""
-    spec = msgspec.structs.replace(spec, run=str(uuid.uuid4()))  # the student's may be any text
     _begin_with(RunFolder(folder), spec, live)
     room = _MEMORY * psutil.virtual_memory().available
     with own_session(context, load_builtin(), exercises, folder) as own:

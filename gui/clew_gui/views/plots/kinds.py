@@ -12,7 +12,7 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.theme.theme import Theme
 
 Kind = Literal["curves", "surface", "measured", "pictures", "by_hand"]
-"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot``, ``PictureSpec`` and ``NetworkSpec`` of a card."""
+"""``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot``, ``PictureSpec`` and ``ByHand`` of a card."""
 Page = Literal["curves", "surface", "both", "measured", "pictures", "beside", "by_hand"]
 KINDS_OF: Final[dict[Page, tuple[Kind, ...]]] = {
     "curves": ("curves",),
