@@ -28,8 +28,9 @@ from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.data_check import DataChecker
 from clew_gui.views.actions.handin_check import HandinCheck
-from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
+from clew_gui.views.actions.menus import MENUS, join
 from clew_gui.views.actions.site_actions import SiteActions
+from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button
@@ -68,19 +69,21 @@ class Program(QObject):
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
         choice = theme or self.state.theme
-        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state)
+        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, MENUS)
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
         self.session, manager = make_session(answers)
         self.controller = WindowController(window, catalogue, places, self.session)
-        self.actions = WindowActions(app, window, self.controller, places)
-        self.actions.theme_choice = known_choice(choice)
         self.checker = DataChecker(self, places)
         self.handins = HandinCheck(window)
         window.next_run.check_data_with(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
+        self.actions = WindowActions(app, window, self.controller, places, self.sites)
+        self.actions.theme_choice = known_choice(choice)
+        self.actions.compare.recall(self.state.compare)
+        join(window.actions_, self.actions)
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
         self._collector = Collector(self)
         self._closed = False
@@ -97,7 +100,6 @@ class Program(QObject):
         state, window, board = self.state, self.window, self.controller.scope.board
         board.restore_pins(state.pinned)
         board.recall(state.runs)
-        self.actions.compare.recall(state.compare)
         self.controller.scope.columns.update(state.columns)
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder, state.data_files)

@@ -204,8 +204,9 @@ def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) ->
     waiting = next(one for one in session.runs.values() if one.queue)
     busy.controller.select(waiting.id)
     card = busy.window.run_view.card
-    assert card.stop.accessibleName() == "Take out of the queue"
-    card.stop.click()
+    assert not card.stop.isVisible()
+    assert card.leave.accessibleName() == "Take out of the queue"
+    card.leave.click()
     assert session.asked[-1] == ("stop", waiting.id, False)
     assert "was taken out of the queue" in busy.window.messages.accessibleName()
 
@@ -751,7 +752,7 @@ def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
     window = open_window(size=(1024, 700)).window
     window.actions_["lab_panel"].trigger()
     assert window.lab.isVisible()
-    window.lab.fold_asked.emit()
+    window.lab.fold.click()
     assert not window.lab.isVisible()
 
 
@@ -759,11 +760,11 @@ def test_runs_unfolded_below_curves_leave_the_room_to_pictures_in_a_small_window
     window = open_window(fakes.example_session(), exercise="linear-regression", size=(1280, 800)).window
     window.run_view.controls.offer_pages(surface=True, measured=False)
     window.run_view.controls.pages.chosen.emit("curves")
-    window.bottom.fold_asked.emit()
+    window.bottom.fold.click()
     assert window.bottom.table.isVisible()
     window.run_view.controls.pages.chosen.emit("surface")
     assert not window.bottom.table.isVisible()
-    window.bottom.fold_asked.emit()
+    window.bottom.fold.click()
     assert window.bottom.table.isVisible(), "by hand they unfold there as well"
     window.run_view.controls.pages.chosen.emit("curves")
     assert window.bottom.table.isVisible()

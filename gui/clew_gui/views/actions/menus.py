@@ -1,418 +1,201 @@
-"""Joins menus, buttons, dialogs and the plots to the controller."""
+"""The menus: the words and keys of each entry, and what it does.
+
+Buttons, tooltips and the list of shortcuts come from the same lines. There is no entry that does nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-import msgspec
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication, QScrollBar
+from PySide6.QtGui import QAction
 
-from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
-from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
-from clew_gui.session.runs import RunModel
-from clew_gui.sites.own_job import course_machine, machines
-from clew_gui.sites.store import site_store
-from clew_gui.views.actions.agent_settings import AgentSettings
-from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.demonstrations import Demonstrations
-from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
-from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
-from clew_gui.views.actions.sweep_actions import SweepActions
-from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
-from clew_gui.views.actions.tabs.compare_actions import CompareActions
-from clew_gui.views.actions.tabs.report_actions import ReportActions
-from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
-from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
-from clew_gui.views.form.form_remedies import FormRemedies
-from clew_gui.views.presentation import words
-from clew_gui.views.presentation.remedies import RemedyButton
-from clew_gui.views.runs.note_dialog import NoteDialog
-from clew_gui.views.runs.run_card import RunCard
-from clew_gui.views.theme.parts import retheme_all
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
-from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB, MainWindow
-from clew_gui.views.window.window_state import ThemeChoice
-from clew_shared import __version__
-from clew_shared.base import remedies
-from clew_shared.base.harmless import write_table
-from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
-from clew_shared.base.remedies import Remedy
-from clew_shared.exporters import export_tensorboard
-from clew_shared.spec import RunSpec
+from clew_gui.views.actions.verbs import WindowActions
+from clew_gui.views.presentation.menu_entries import Action, MenuActions
+from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB
+
+MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
+    (
+        "&Lab",
+        (
+            Action("find", "&Find an exercise", "Ctrl+K"),
+            Action("next_exercise", "&Next exercise", "Ctrl+PgDown"),
+            Action("previous_exercise", "&Previous exercise", "Ctrl+PgUp"),
+            Action("reload", "Re&load own exercises", "F5", "Read the files of your folder again"),
+            None,
+            Action("settings", "&Settings…", "Ctrl+,", role=QAction.MenuRole.PreferencesRole),
+            Action("quit", "&Close the window", "Ctrl+Q", role=QAction.MenuRole.QuitRole),
+        ),
+    ),
+    (
+        "&Run",
+        (
+            Action("run", "&Run", "Ctrl+Return"),
+            Action("race", "R&ace…", "Ctrl+R"),
+            Action("sweep", "S&weep…", "Ctrl+Shift+R", "Train once with each of many values"),
+            Action("range", "Learnin&g-rate range test…", "", "One run in which the learning rate grows"),
+            Action("predict", "Pr&edict first…", "Ctrl+Shift+P", "Say what you expect in the end, then run"),
+            Action("slides", "Sli&des' values", "Ctrl+Shift+D"),
+            Action("reuse", "&Use the selected run's settings", "Ctrl+E", "Put this run's values into the form"),
+            None,
+            Action("pause", "&Pause", "Ctrl+P", "Pause after the current block"),
+            Action("rate", "&Learning rate…", "Ctrl+L", "Change it while the run goes on"),
+            Action("trace", "Trace 20 steps", "", "Record what the operations of the next 20 steps do"),
+            Action("stop", "&Stop after this block", "Ctrl+.", "Keep a checkpoint; to stop at once: Ctrl+Shift+."),
+            Action("stop_now", "Stop &now", "Ctrl+Shift+."),
+            Action("continue", "&Continue from the last checkpoint", "Ctrl+Shift+Return"),
+            Action("try", "Tr&y it…", "F6", "See what the network makes of an image or of a code of your own"),
+            None,
+            Action("queue_next", "Run ne&xt", "Ctrl+Shift+N", "Start this run before all other waiting runs"),
+            Action("queue_up", "Move up in the &queue", "Ctrl+Shift+Up", "Move this run one place up in the queue"),
+            Action("queue_down", "Move do&wn in the queue", "Ctrl+Shift+Down", "Let the next run go first"),
+            Action("unqueue", "&Take out of the queue", "Ctrl+Shift+X", "This run will not begin"),
+            None,
+            Action("show", "S&how in the plots", "Ctrl+D", checkable=True, several="S&how {} runs in the plots"),
+            Action("pin", "Pin as &baseline", "Ctrl+B", checkable=True),
+            Action("note", "Na&me, tags and note…", "F2", "Write a name, tags and a note", several="Tags of {} runs…"),
+            Action("export_run", "Export this run as CS&V…", "Ctrl+Shift+E"),
+            Action(
+                "export_board",
+                "Export for &TensorBoard…",
+                "",
+                "Write this run as TensorBoard reads it",
+                several="Export {} runs for &TensorBoard…",
+            ),
+            Action("remove", "Re&move from the list", "Ctrl+Backspace", several="Re&move {} runs from the list"),
+            Action("undo", "U&ndo", "Ctrl+Z"),
+        ),
+    ),
+    (
+        "&Cluster",
+        (
+            Action("sites", "&Sites…", "Ctrl+Shift+O", "Add, edit and test the machines that runs can go to"),
+            None,
+            Action("script", "Show the &job script…", "Ctrl+Shift+U", "Exactly what would be sent to the site"),
+            Action("try_here", "&Try it here meanwhile", "Ctrl+T", "A short run with the same settings here meanwhile"),
+            Action("hold", "&Hold a node…", "Ctrl+H", "Keep an allocation for many runs"),
+            None,
+            Action("jupyter", "Open J&upyter on the node", "Ctrl+J", "In the browser of this computer"),
+            Action("tensorboard", "Open Tensor&Board on the node", "Ctrl+Shift+B", "In the browser of this computer"),
+            Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", "In its own window"),
+            None,
+            Action("recordings", "Show a &recording…", "Ctrl+Shift+Y", "A cluster run as if it trained now"),
+            None,
+            Action("jobs", "J&obs…", "Ctrl+Shift+J", "The jobs on all sites, and the way to cancel them"),
+            Action("log_in", "Log &in again", "Ctrl+I", "Log in where your runs are, to follow them"),
+            Action("log_out", "Log o&ut", "", "End the logins to all sites; jobs go on"),
+        ),
+    ),
+    (
+        "&View",
+        (
+            Action("guide", "&Guide", "Ctrl+1", "Open the guide"),
+            Action("work", "&Run", "Ctrl+2"),
+            Action("compare", "Compa&re", "Ctrl+3"),
+            Action("speedup", "S&peed-up", "Ctrl+4"),
+            Action("cluster", "Cl&uster", "Ctrl+5"),
+            Action("hand_in", "Re&port", "Ctrl+6"),
+            None,
+            Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
+            Action("whole_y", "&All of y", "Ctrl+Shift+G", checkable=True),
+            Action("copy_picture", "&Copy the plots as a picture", "Ctrl+Shift+C"),
+            Action("export_plots", "&Export the plots…", "Ctrl+Shift+S"),
+            None,
+            Action("lab_panel", "Show the &exercises", "F9", checkable=True),
+            Action("form_panel", "Show the &next run", "F10", checkable=True),
+            Action("runs_panel", "Show the runs and the l&og", "F8", checkable=True),
+            Action("log", "&Log of the selected run", "Ctrl+7"),
+            Action("details", "&Details of the selected run", "Ctrl+Shift+I"),
+            None,
+            Action("full_screen", "&Full screen", "F11", checkable=True),
+            Action("theme", "Light or &dark", "Ctrl+Shift+L"),
+            Action("reset_layout", "&Reset the layout"),
+        ),
+    ),
+    (
+        "&Help",
+        (
+            Action("shortcuts", "&Keyboard shortcuts", "F1"),
+            Action("code", "Show the &code of this exercise", "Ctrl+U", "Show the file that runs"),
+            Action("report", "&This computer and its agent"),
+            Action("about", "&About Clew", role=QAction.MenuRole.AboutRole),
+        ),
+    ),
+)
+HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
+    "find": lambda do: do.find(),
+    "next_exercise": lambda do: do.controller.step_exercise(1),
+    "previous_exercise": lambda do: do.controller.step_exercise(-1),
+    "reload": lambda do: do.reload_exercises(),
+    "settings": lambda do: do.show_settings(),
+    "quit": lambda do: do.window.close(),
+    "run": lambda do: do.window.next_run.ask_run(),
+    "race": lambda do: do.window.next_run.race.click(),
+    "sweep": lambda do: do.window.next_run.sweep.click(),
+    "range": lambda do: do.window.next_run.range.click(),
+    "predict": lambda do: do.window.next_run.predict.click(),
+    "slides": lambda do: do.window.next_run.slides.click(),
+    "reuse": lambda do: do.controller.reuse(),
+    "pause": lambda do: do.controller.pause_or_resume(),
+    "rate": lambda do: do.live.ask(),
+    "trace": lambda do: do.controller.trace(),
+    "stop": lambda do: do.controller.stop(),
+    "stop_now": lambda do: do.controller.stop(True),
+    "continue": lambda do: do.continuation.go_on(),
+    "try": lambda do: do.trying.ask(),
+    "queue_next": lambda do: do.queue.run_next(),
+    "queue_up": lambda do: do.queue.move(-1),
+    "queue_down": lambda do: do.queue.move(1),
+    "unqueue": lambda do: do.queue.leave_queue(),
+    "note": lambda do: do.write_note(),
+    "export_run": lambda do: do.export_run(),
+    "export_board": lambda do: do.export_board(),
+    "remove": lambda do: do.removal.remove(),
+    "undo": lambda do: do.window.messages.undo(),
+    "sites": lambda do: do.sites.show_sites(),
+    "script": lambda do: do.sites.show_script(),
+    "try_here": lambda do: do.sites.try_here(),
+    "hold": lambda do: do.sites.ask_hold(),
+    "jupyter": lambda do: do.sites.nodes.open_here("jupyter"),
+    "tensorboard": lambda do: do.sites.nodes.open_here("tensorboard"),
+    "terminal": lambda do: do.sites.nodes.open_here("terminal"),
+    "recordings": lambda do: do.demonstrations.ask(),
+    "jobs": lambda do: do.sites.nodes.show_jobs(),
+    "log_in": lambda do: do.sites.nodes.log_in_everywhere(),
+    "log_out": lambda do: do.sites.nodes.log_out(),
+    "guide": lambda do: do.window.show_tab(0),
+    "work": lambda do: do.window.show_tab(1),
+    "compare": lambda do: do.window.show_tab(COMPARE_TAB),
+    "speedup": lambda do: do.window.show_tab(SPEEDUP_TAB),
+    "cluster": lambda do: do.window.show_tab(CLUSTER_TAB),
+    "hand_in": lambda do: do.window.show_tab(REPORT_TAB),
+    "copy_picture": lambda do: do.copy_picture(),
+    "export_plots": lambda do: do.window.run_view.plots.export("png"),
+    "log": lambda do: do.show_log(),
+    "details": lambda do: do.show_details(),
+    "full_screen": lambda do: do.window.toggle_full_screen(),
+    "theme": lambda do: do.toggle_theme(),
+    "reset_layout": lambda do: do.window.reset_layout(),
+    "shortcuts": lambda do: do.show_shortcuts(),
+    "code": lambda do: do.show_code(),
+    "report": lambda do: do.show_computer(),
+    "about": lambda do: do.show_about(),
+}
+"""What the entries do."""
+SWITCHES: Mapping[str, Callable[[WindowActions, bool], object]] = {
+    "show": lambda do, on: do.show_selected(on),
+    "pin": lambda do, on: do.controller.pin(on),
+    "log_scale": lambda do, on: do.window.run_view.controls.log.setChecked(on),
+    "whole_y": lambda do, on: do.window.run_view.controls.whole.setChecked(on),
+    "lab_panel": lambda do, on: do.window.fold("lab", not on),
+    "form_panel": lambda do, on: do.window.fold("form", not on),
+    "runs_panel": lambda do, on: do.window.fold("runs", not on),
+}
+"""What the entries do that are on or off."""
 
 
-def known_choice(choice: str) -> ThemeChoice:
-    """Returns light, dark, or for anything else the system's theme."""
-    return "light" if choice == "light" else "dark" if choice == "dark" else "system"
-
-
-def theme_of(app: QApplication, choice: str) -> Theme:
-    """The theme for a choice in the settings."""
-    chosen = {"light": LIGHT, "dark": DARK}.get(choice)
-    return chosen if chosen is not None else system_theme(app)
-
-
-class WindowActions(QObject):
-    """Owns what is joined; the window and the controller stay ignorant of each other's callers."""
-
-    def __init__(self, app: QApplication, window: MainWindow, controller: WindowController, places: Places) -> None:
-        super().__init__(window)
-        self._app, self._window, self._controller, self._places = app, window, controller, places
-        self.theme_choice: ThemeChoice = "system"
-        self.races = Races(window, controller)
-        self.sweeps = SweepActions(window, controller, places)
-        self.speedup = SpeedupActions(window, controller)
-        self.compare = CompareActions(window, controller)
-        self.cluster = ClusterActions(window, controller)
-        self.demonstrations = Demonstrations(window, controller)
-        self.reports = ReportActions(window, controller, places)
-        self.live = LiveChange(window, controller)
-        self.removal = Removal(controller)
-        self.continuation = Continuation(controller)
-        self.queue = QueueActions(controller)
-        self.trying = Trying(window, controller)
-        self.setup = TensorFlowSetup(window)
-        self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
-        self._join_actions()
-        self._join_buttons()
-        self._join_plots()
-        app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
-
-    # --- Joining ------------------------------------------------------------------------------------------------------
-
-    def _join_actions(self) -> None:
-        window, controller = self._window, self._controller
-        queue = self.queue
-        handlers: dict[str, Callable[[], object]] = {
-            "find": self._find,
-            "next_exercise": lambda: controller.step_exercise(1),
-            "previous_exercise": lambda: controller.step_exercise(-1),
-            "settings": self.show_settings,
-            "reload": self.reload_exercises,
-            "quit": window.close,
-            "run": window.next_run.ask_run,
-            "race": window.next_run.race.click,
-            "sweep": window.next_run.sweep.click,
-            "range": window.next_run.range.click,
-            "predict": window.next_run.predict.click,
-            "slides": window.next_run.slides.click,
-            "reuse": controller.reuse,
-            "pause": controller.pause_or_resume,
-            "rate": self.live.ask,
-            "trace": controller.trace,
-            "stop": lambda: controller.stop(False),
-            "stop_now": lambda: controller.stop(True),
-            "continue": self.continuation.go_on,
-            "try": self.trying.ask,
-            "queue_next": queue.run_next,
-            "queue_up": lambda: queue.move(-1),
-            "queue_down": lambda: queue.move(1),
-            "unqueue": queue.leave_queue,
-            "note": self.write_note,
-            "details": self._show_details,
-            "export_run": self.export_run,
-            "export_board": self.export_board,
-            "remove": self.removal.remove,
-            "undo": window.messages.undo,
-            "guide": lambda: window.show_tab(0),
-            "work": lambda: window.show_tab(1),
-            "compare": lambda: window.show_tab(COMPARE_TAB),
-            "speedup": lambda: window.show_tab(SPEEDUP_TAB),
-            "cluster": lambda: window.show_tab(CLUSTER_TAB),
-            "recordings": self.demonstrations.ask,
-            "hand_in": lambda: window.show_tab(REPORT_TAB),
-            "copy_picture": self.copy_picture,
-            "export_plots": lambda: window.run_view.plots.export("png"),
-            "log": self._show_log,
-            "full_screen": window.toggle_full_screen,
-            "theme": self.toggle_theme,
-            "reset_layout": window.reset_layout,
-            "shortcuts": self.show_shortcuts,
-            "code": self.show_code,
-            "report": self.show_computer,
-            "about": self.show_about,
-        }
-        for name, handler in handlers.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
-        window.actions_["show"].triggered.connect(self._show_selected)
-        window.actions_["pin"].triggered.connect(controller.pin)
-        window.actions_["log_scale"].setChecked(True)
-        window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
-        window.actions_["whole_y"].triggered.connect(window.run_view.controls.whole.setChecked)
-        window.run_view.controls.whole_toggled.connect(window.actions_["whole_y"].setChecked)
-
-    def _join_buttons(self) -> None:
-        window = self._window
-        window.top.site_asked.connect(self.show_place)
-        window.top.theme_asked.connect(self.toggle_theme)
-        window.top.settings_asked.connect(self.show_settings)
-        window.guide.code_asked.connect(self.show_code)
-        window.next_run.code_asked.connect(self.show_code)
-        window.next_run.replaced.connect(self._offer_back)
-        window.run_view.hello.code_asked.connect(self.show_code)
-        window.run_view.hello.reload_asked.connect(self.reload_exercises)
-        window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
-        window.bottom.export_asked.connect(self.export_table)
-        window.bottom.remove_asked.connect(self.removal.remove)
-        window.run_view.card_made.connect(self._join_card)
-        window.messages.remedies = self._remedies
-        FormRemedies(window.next_run, window.remedies, self._places)
-        window.remedies.add(remedies.CONTINUE, self._continue_button)
-        window.remedies.add(remedies.SET_UP, lambda _: RemedyButton("Install TensorFlow…", self.setup.ask))
-
-    def _join_card(self, card: RunCard) -> None:
-        controller = self._controller
-        card.remedies = lambda found, run: self._window.messages.remedies(found, run)
-        card.reason.said.connect(self._window.messages.forget)
-        card.pause_asked.connect(controller.pause_or_resume)
-        card.rate_asked.connect(self.live.ask)
-        card.stop_asked.connect(controller.stop)
-        card.leave_asked.connect(self.queue.leave_queue)
-        card.continue_asked.connect(self.continuation.go_on)
-        card.reuse_asked.connect(controller.reuse)
-        card.try_asked.connect(self.trying.ask)
-        card.rate_taken.connect(self._window.next_run.use_rate)
-
-    def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
-        session, run = self._controller.scope.session, remedy.value
-        known = run in session.runs
-        return RemedyButton("Continue it", lambda: self._controller.continue_run(run)) if known else None
-
-    def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
-        """The buttons of a message that help with what it says."""
-        window, kind = self._window, found.code.partition(".")[0]
-        if ways := window.remedies.of(found.remedies):
-            return ways
-        if kind == "data":
-            return (RemedyButton("Choose file…", window.next_run.choose_data),)
-        if run:
-            return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
-        if kind == "exercise":
-            return (RemedyButton("Reload", self.reload_exercises),)
-        return ()
-
-    def reload_exercises(self) -> None:
-        """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
-        self._controller.scope.session.reload_exercises()
-
-    def _show_log_of(self, run: str) -> None:
-        self._controller.select(run)
-        self._show_log()
-
-    def _offer_back(self, before: RunSpec) -> None:
-        """A preset's or a run's values replaced a person's own."""
-        window = self._window
-        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
-
-    def _find(self) -> None:
-        self._window.fold("lab", False)
-        self._window.lab.search.setFocus()
-        self._window.lab.search.selectAll()
-
-    def _show_log(self) -> None:
-        self._window.fold("runs", False)
-        self._window.bottom.show_log()
-
-    def _show_details(self) -> None:
-        self._window.fold("runs", False)
-        self._window.bottom.show_details()
-
-    def chosen_runs(self) -> list[RunModel]:
-        """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self._controller.scope.run(), set(self._window.bottom.chosen_runs())
-        found = [one for one in self._controller.scope.runs() if one.id in chosen]
-        return found if len(found) > 1 or run is None else [run]
-
-    def write_note(self) -> None:
-        """Ask for name, tags and note of the selected run, or for tags of several."""
-        runs = self.chosen_runs()
-        if runs:
-            dialog = NoteDialog(self._window, self._window.appearance, runs)
-            dialog.written.connect(self._controller.annotate)
-            dialog.open()
-
-    def _show_selected(self, on: bool) -> None:
-        for run in self.chosen_runs():
-            self._controller.show_curve(run.id, on)
-
-    # --- The plots ----------------------------------------------------------------------------------------------------
-
-    def _join_plots(self) -> None:
-        window, plots = self._window, self._window.run_view.plots
-        window.run_view.controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
-        window.run_view.controls.copy_asked.connect(self.copy_picture)
-        plots.run_clicked.connect(self._controller.select)
-        plots.pictures.deviations_taken.connect(window.next_run.use_value)
-        plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
-        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
-
-    def copy_picture(self) -> None:
-        """The plots to the clipboard."""
-        self._window.run_view.plots.copy_picture()
-        self._window.messages.show_note("The plots were copied as a picture.")
-
-    # --- Files --------------------------------------------------------------------------------------------------------
-
-    def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
-        ask_and_write(self._window, title, name, "Values (*.csv)", write)
-
-    def export_table(self) -> None:
-        """The runs table as CSV."""
-        card = self._controller.scope.card
-        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
-
-    def write_table(self, path: Path) -> None:
-        """Write the runs table as shown; raises OSError."""
-        model = self._window.bottom.model
-        titles = [column.title for column in model.columns]
-        with path.open("w", encoding="utf-8", newline="") as file:
-            write_table(file, [titles, *([column.text(row) for column in model.columns] for row in model.rows())])
-
-    def export_run(self) -> None:
-        """Exports every recorded value of the selected run as CSV."""
-        run = self._controller.scope.run()
-        if run is None:
-            return
-        history = run.history
-
-        def write(path: Path) -> None:
-            if history.series:
-                write_series_csv(path, extract_series(run.id, history))
-            else:
-                title = words.run_title(run, self._controller.scope.card)
-                write_csv(path, extract(run.id, title, history, history.metrics))
-
-        self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
-
-    def export_board(self) -> None:
-        """The selected runs as TensorBoard's event files, in a folder that a person names."""
-        runs = self.chosen_runs()
-        if not runs:
-            return
-
-        def write(path: Path) -> None:
-            path.mkdir(exist_ok=True)
-            for run in runs:
-                export_tensorboard(run.history, path)
-
-        ask_and_write(self._window, "Export for TensorBoard", "tensorboard", "Folder (*)", write)
-
-    # --- Dialogs ------------------------------------------------------------------------------------------------------
-
-    def show_code(self) -> None:
-        """The very file that runs."""
-        card = self._controller.scope.card
-        if card is not None and card.source:
-            spec = self._window.next_run.spec()
-            known, place = machines(site_store(self._places)), self._window.next_run.place()
-            machine = place.site if place is not None and place.site in known else course_machine(card)
-            if place is not None and place.site in known:
-                known[machine] = msgspec.structs.replace(known[machine], allocation=place.allocation)
-            CodeDialog(self._window, self._window.appearance, card, spec, known, machine).open()
-
-    def show_settings(self) -> None:
-        """Shows the settings: light or dark, layout, this computer's agent."""
-        appearance, kept = self._window.appearance, self._local_settings().load()
-        agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
-        agent.accepted.connect(self._use_agent)
-        dialog = SettingsDialog(self._window, appearance, self.theme_choice, str(self._places.home), agent, kept)
-        dialog.chosen.connect(self._choose)
-        dialog.theme_chosen.connect(self.choose_theme)
-        dialog.reset_asked.connect(self._window.reset_layout)
-        dialog.open()
-
-    def _local_settings(self) -> SettingsFile[LocalSettings]:
-        return local_settings(self._places)
-
-    def _choose(self, name: str, on: bool) -> None:
-        """Keep a setting of this computer, and let it act."""
-        file = self._local_settings()
-        file.save(msgspec.structs.replace(file.load(), **{name: on}))
-        if file.problem is not None:
-            self._window.messages.show_problems((file.problem,))
-        self._controller.panels.gives_advice = None  # it is read again
-        self._controller.panels.card()
-
-    def _use_agent(self, interpreter: str, exercises: str) -> None:
-        """Keep what was checked, and let the agent start with it."""
-        file = self._local_settings()
-        wanted = msgspec.structs.replace(file.load(), interpreter=interpreter, exercises=exercises)
-        file.save(wanted)
-        if file.problem is not None:
-            self._window.messages.show_problems((file.problem,))
-        self._controller.scope.session.renew_agent()
-
-    def show_shortcuts(self) -> None:
-        """Shows all keyboard shortcuts."""
-        window = self._window
-        TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
-
-    def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
-        TextDialog(self._window, self._window.appearance, title, sentence, pairs).open()
-
-    def show_place(self) -> None:
-        """Shows what the badge stands for: the jobs on sites, or this computer."""
-        if self._controller.panels.shows_site:
-            self._window.actions_["jobs"].trigger()
-        else:
-            self.show_computer()
-
-    def show_computer(self) -> None:
-        """Shows this computer's facts: its link, queue and processor, and the folders of the runs and the settings."""
-        status = self._window.status
-        pairs = [
-            ("Link", status.text("link")),
-            ("Queue", status.text("queue")),
-            ("Processor", status.text("agent")),
-            ("Runs", str(self._places.runs)),
-            ("Settings", str(self._places.config)),
-            ("Clew", __version__),
-        ]
-        sentence = "Runs train in their own processes. They go on when this window is closed."
-        self._show_text("This computer", sentence, pairs)
-
-    def show_about(self) -> None:
-        """Shows the versions of Clew and the exercises, and the licence."""
-        pairs = [
-            ("Version", __version__),
-            ("Licence", "Apache-2.0"),
-            ("Exercises", self._controller.scope.catalogue.version),
-        ]
-        sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
-        self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
-
-    # --- Light and dark -----------------------------------------------------------------------------------------------
-
-    def choose_theme(self, choice: str) -> None:
-        """Sets the theme: light, dark, or as the system has it."""
-        self.theme_choice = known_choice(choice)
-        self.use_theme(theme_of(self._app, choice))
-
-    def toggle_theme(self) -> None:
-        """The other one."""
-        self.choose_theme("light" if self._window.appearance.theme.dark else "dark")
-
-    def _system_changed(self) -> None:
-        if self.theme_choice == "system":
-            self.use_theme(system_theme(self._app))
-
-    def use_theme(self, theme: Theme) -> None:
-        """Switch everything to this theme."""
-        if theme is self._window.appearance.theme:
-            return
-        self._window.appearance.theme = theme
-        scrolled = [(bar, bar.value()) for bar in self._window.findChildren(QScrollBar)]  # lost while nothing is styled
-        self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
-        apply(self._app, theme)
-        QTimer.singleShot(0, self, lambda: self._retint(scrolled))  # in its own event: both together would be felt
-
-    def _retint(self, scrolled: Sequence[tuple[QScrollBar, int]]) -> None:
-        for bar, value in scrolled:
-            bar.setValue(value)
-        retheme_all(self._window)
-        self._window.run_view.plots.set_theme(self._window.appearance.theme)
+def join(menus: MenuActions, actions: WindowActions) -> None:
+    """Lets every entry do what it says."""
+    for name, act in HANDLERS.items():
+        menus[name].triggered.connect(lambda _on=False, act=act: act(actions))
+    for name, turn in SWITCHES.items():
+        menus[name].triggered.connect(lambda on, turn=turn: turn(actions, on))

@@ -56,17 +56,7 @@ class NodeActions(QObject):
         bar.copied.connect(self.copy_address)
         bar.closed.connect(self.services.close)
         bar.log_in_asked.connect(self.log_in)
-        window.run_view.card.log_in_asked.connect(self.log_in_for_run)
-        handlers: dict[str, Callable[[], object]] = {
-            "jupyter": lambda: self.open_here("jupyter"),
-            "tensorboard": lambda: self.open_here("tensorboard"),
-            "terminal": lambda: self.open_here("terminal"),
-            "log_in": self.log_in_everywhere,
-            "log_out": self.log_out,
-            "jobs": self.show_jobs,
-        }
-        for name, handler in handlers.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
+        window.run_view.card.log_in.clicked.connect(self.log_in_for_run)
 
     # --- In sight -----------------------------------------------------------------------------------------------------
 

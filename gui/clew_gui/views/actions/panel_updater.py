@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
-from clew_gui.views.actions.scope import Scope
+from clew_gui.views.actions.scope import Scope, why_not
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.details_panel import details
 from clew_gui.views.runs.log_panel import read_tail
-from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.runs.run_choices import estimate, goals_for
 from clew_gui.views.runs.run_columns import is_number, more_columns, unused_columns
 from clew_gui.views.runs.runs_model import RunRow, added
@@ -27,7 +26,6 @@ from clew_shared.cards import Goal
 from clew_shared.catalogue import FIRST_EXERCISE
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.spec import untraceable
 from clew_shared.study.advice import Advice, advise
 from clew_shared.study.prediction import prediction_words
 from clew_shared.study.rate_range import rate_curve, rate_words
@@ -146,50 +144,11 @@ class PanelUpdater:
 
     def _actions(self, run: RunModel | None) -> None:
         actions = self._window.actions_
-        over = run is not None and run.state in TERMINAL
-        steer = run is not None and run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
-        alive = run is not None and not over
-        allowed = {
-            "pause": steer and (self._scope.card is None or self._scope.card.kind != "script"),
-            "rate": steer and bool(self._scope.live_params()),
-            "trace": steer and self._traceable(run),
-            "stop": alive,
-            "stop_now": alive,
-            "continue": run is not None
-            and over
-            and run.state is not RunState.FINISHED
-            and bool(run.history.checkpoints),
-            "try": run is not None and can_be_tried(run, self._scope.card),
-            "remove": over,
-            "pin": run is not None and run.spec.rate_range is None,
-            "try_here": alive and run is not None and run.job is not None and not run.history.fold.attempt,
-        }
-        allowed |= dict.fromkeys(
-            ("reuse", "show", "note", "export_run", "export_board", "log", "details"), run is not None
-        )
-        for name, yes in allowed.items():
-            actions[name].setEnabled(yes)
-        self._queue_actions(run)
+        actions.allow(why_not(self._scope))
         paused = run is not None and run.state is RunState.PAUSED
         actions["pause"].setText("&Resume" if paused else "&Pause")
         actions["show"].setChecked(run is not None and run.id in self._scope.shown())
         actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
-
-    def _traceable(self, run: RunModel | None) -> bool:
-        card = self._scope.card
-        return run is not None and card is not None and untraceable(run.spec, card) is None
-
-    def _queue_actions(self, run: RunModel | None) -> None:
-        waits = run is not None and run.state is RunState.QUEUED and not run.link_stale
-        place = run.queue if run is not None and waits else 0
-        allowed = {
-            "queue_next": place > 1,
-            "queue_up": place > 1,
-            "queue_down": 0 < place < self._scope.waiting(),
-            "unqueue": waits,
-        }
-        for name, yes in allowed.items():
-            self._window.actions_[name].setEnabled(yes)
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
@@ -408,7 +367,7 @@ class PanelUpdater:
         nodes = sum(job.order.allocation.nodes for job in kept)
         text += f", {counted(nodes, 'node')} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
-        self._queue_actions(self._scope.run())
+        self._actions(self._scope.run())
         self._window.status.show_fact("agent", counted(operating_system.usable_cores(), "CPU core"), "chip")
 
     def data(self) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
+from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.runs.run_choices import RunChoices
 from clew_gui.views.runs.run_columns import more_columns
 from clew_shared.cards import Catalogue, ExerciseCard
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import ParamSpec, Value, matters
 from clew_shared.run_settings import RunFilter
+from clew_shared.spec import untraceable
 
 
 class Scope:
@@ -99,3 +102,45 @@ class Scope:
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in self.card.params}
         live = (spec for spec in self.card.params if spec.live and matters(spec, values))
         return tuple((spec, changed.get(spec.name, values[spec.name])) for spec in live)
+
+
+# --- Why something cannot be done now ---------------------------------------------------------------------------------
+
+_OF_RUN = (
+    *("reuse", "pause", "rate", "trace", "stop", "stop_now", "continue", "try", "queue_next", "queue_up", "queue_down"),
+    *("unqueue", "show", "pin", "note", "export_run", "export_board", "remove", "try_here", "log", "details"),
+)
+"""The entries of the menus that are about the selected run."""
+
+
+def why_not(scope: Scope) -> dict[str, str]:
+    """Says of each entry about the selected run why it cannot be done now; empty if it can."""
+    run, card = scope.run(), scope.card
+    if run is None:
+        return dict.fromkeys(_OF_RUN, "No run is selected")
+    over, trace = run.state in TERMINAL, untraceable(run.spec, card) if card is not None else None
+    ended, goes_on = ("This run has ended", "") if over else ("", "This run has not ended")
+    silent = "The link to this run is silent" if run.link_stale else ""
+    trains = "" if run.state in (RunState.RUNNING, RunState.PAUSED) else "The run is not training yet"
+    steer = ended or silent or trains
+    waits = silent or ("" if run.state is RunState.QUEUED else "This run does not wait in the queue")
+    changes = "" if scope.live_params() else "Nothing of this run can be changed while it trains"
+    kept = "" if run.history.checkpoints else "This run has no checkpoint to continue from"
+    done = "This run has done all of its steps" if run.state is RunState.FINISHED else ""
+    sent = run.job is not None and not run.history.fold.attempt
+    return dict.fromkeys(_OF_RUN, "") | {
+        "pause": "A script cannot be paused" if card is not None and card.kind == "script" else steer,
+        "rate": steer or changes,
+        "trace": steer or (trace.text if trace is not None else ""),
+        "stop": ended or silent,
+        "stop_now": ended,
+        "continue": goes_on or done or kept,
+        "try": "" if can_be_tried(run, card) else "This run has no checkpoint, so there is no trained network to try",
+        "remove": goes_on,
+        "pin": "" if run.spec.rate_range is None else "A range test is no baseline",
+        "try_here": ended or ("" if sent else "Only while a run waits on a site"),
+        "queue_next": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_up": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_down": waits or ("" if 0 < run.queue < scope.waiting() else "No run waits behind this one"),
+        "unqueue": waits,
+    }

@@ -114,20 +114,10 @@ class SiteActions(QObject):
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())
         where.script_asked.connect(self.show_script)
-        window.run_view.card.here_asked.connect(self.try_here)
         controller.elsewhere_asked.connect(self.run)
         controller.second.connect(self.nodes.tick)
         controller.bridge.jobs.connect(self._jobs_changed)
         controller.bridge.problems.connect(self._mark_fields)
-        handlers: dict[str, Callable[[], object]] = {
-            "sites": lambda: self.show_sites(),
-            "script": self.show_script,
-            "hold": self.ask_hold,
-            "try_here": self.try_here,
-        }
-        for name, handler in handlers.items():
-            window.actions_[name].triggered.connect(lambda _checked=False, handler=handler: handler())
-        self._other_remedies, window.messages.remedies = window.messages.remedies, self._remedies
         makers: dict[str, Maker] = {
             remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site, one.value)),
             remedies.CHECK_NODE: lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)),
@@ -141,8 +131,9 @@ class SiteActions(QObject):
         if isinstance(app, QApplication):
             app.applicationStateChanged.connect(self._look_again)
 
-    def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
-        """The remedies that a problem names; else *Edit site…* for what is wrong with a site, or on the route to it."""
+    def remedies(self, found: Problem) -> Sequence[RemedyButton]:
+        """The remedies that a problem names and *Edit site…*, for what is wrong with a site or on the route to it; none
+        for any other problem."""
         session = self._controller.scope.session
         jobs = session.jobs.values()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
@@ -150,7 +141,7 @@ class SiteActions(QObject):
         about_form = self._window.next_run.where.form is not None and found.where in LABELS
         of_site = bool(sites) or found.code.partition(".")[0] in _OF_SITES
         if not of_site or (about_form and ways):
-            return self._other_remedies(found, run)
+            return ()
         name = (sites or [self._window.next_run.where.choice().name])[-1]
         if about_form:
             return self._window.remedies.of((remedies.choose(found.where),))

@@ -308,7 +308,6 @@ class LabPanel(QWidget):
     """Progress, search and tree."""
 
     opened = Signal(str)
-    fold_asked = Signal()
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -337,9 +336,8 @@ class LabPanel(QWidget):
         self.none.setContentsMargins(16, 4, 16, 4)
         self.none.hide()
         self.search.returnPressed.connect(self.tree.open_first)
-        fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
-        fold.clicked.connect(self.fold_asked)
-        title = row(label("Deep learning lab", "strong"), None, self.done, fold, gap=4)
+        self.fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
+        title = row(label("Deep learning lab", "strong"), None, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
         column(head, self.none, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
 

@@ -37,7 +37,6 @@ class BottomPanel(QWidget):
     chosen = Signal(str)
     """Show this run."""
     remove_asked = Signal()
-    fold_asked = Signal()
     export_asked = Signal()
     log_shown = Signal()
     details_shown = Signal()
@@ -91,7 +90,6 @@ class BottomPanel(QWidget):
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
         self.fold = IconButton(appearance, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
-        self.fold.clicked.connect(self.fold_asked)
         buttons = (self._choose, self._export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
         self.empty = label(_EMPTY, "body", "2", wrap=True)

@@ -12,6 +12,7 @@ from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
+from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
 from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies
 from clew_gui.views.runs.try_dialog import KINDS
 from clew_gui.views.theme.parts import (
@@ -119,34 +120,17 @@ class ReasonBox(QFrame):
 NARROW = 640
 _SHORT = 200
 """The number of characters of a reason that takes at most three lines of a narrow card."""
-_STOP = "Stop after this block and keep a checkpoint (Ctrl+.); to stop at once: Ctrl+Shift+."
 _SILENT = "The link is silent; the run goes on, and what it does will be fetched when it answers."
-_LEAVE = "This run will not begin (Ctrl+Shift+X)"
 
 
 class RunCard(QFrame):
-    """Shows a run; the buttons say what a person wants, someone else does it."""
+    """Shows a run; its buttons are entries of the menu *Run*."""
 
-    pause_asked = Signal()
-    rate_asked = Signal()
-    stop_asked = Signal()
-    leave_asked = Signal()
-    """Take it out of the queue."""
-    continue_asked = Signal()
-    reuse_asked = Signal()
-    here_asked = Signal()
-    """Try it here meanwhile."""
-    log_in_asked = Signal()
-    try_asked = Signal()
-    rate_taken = Signal(float)
-    """Asks to put this learning rate into the form."""
-
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self.setProperty("role", "card")
         self._known = ("", False)
         self._last: RunModel | None = None
-        self._queued = False
         self.pill = Pill(appearance)
         self.title = Elided("", "subtitle")
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
@@ -155,7 +139,7 @@ class RunCard(QFrame):
         self.data = frame(
             "sunken", row(Glyph(appearance, "data", "text3", 12), self._data_name, gap=5, margins=(7, 2, 8, 2))
         )
-        self._make_buttons(appearance)
+        self._make_buttons(appearance, actions)
         self.bar = ProgressBar("Progress of the run")
         self.progress = label("", "strong")
         self.speed = Elided("", "body", "2")
@@ -172,10 +156,9 @@ class RunCard(QFrame):
         self._hint = frame("", row(Glyph(appearance, "info", "text3", 13), self.advice, gap=6))
         self._hint.hide()
         waiting = (self.why, self.log_in, self.here)
-        buttons = (self.pause, self.rate, self.stop, self.cancel, self.try_it, self.reuse, self.go_on)
+        buttons = (self.pause, self.rate, self.stop, self.leave, self.cancel, self.try_it, self.reuse, self.go_on)
         self.found = Elided("", "body")
         self.take = Button(appearance, "", "quiet", "rate", "Put this learning rate into the form")
-        self.take.clicked.connect(lambda: self.rate_taken.emit(self._rate))
         finding = row(self.found, self.take, gap=8)
         first = row(self.pill, self.title, self.data, self.sentence, *waiting, *buttons, gap=8)
         first.setStretchFactor(self.title, 0)  # the sentence is shortened before the name
@@ -184,44 +167,25 @@ class RunCard(QFrame):
         shown = (first, self.notice, self.reason, self.bar, last, finding, self._hint)
         column(*shown, gap=9, margins=(14, 12, 14, 11), parent=self)
 
-    def _make_buttons(self, appearance: Appearance) -> None:
+    def _make_buttons(self, appearance: Appearance, actions: MenuActions) -> None:
         self.why = Button(appearance, "Why?", "quiet", "info", "Show the whole reason, and what to do now")
         self.why.setCheckable(True)
         self.why.toggled.connect(self._unfold)
-        self.why.hide()
         self.log_in = Button(
             appearance, "Log in", "primarySmall", "key", "Log in where this run is, to follow it (Ctrl+I)"
         )
-        self.log_in.clicked.connect(self.log_in_asked)
-        self.log_in.hide()
-        self.here = Button(
-            appearance,
-            "Try it here",
-            "",
-            "laptop",
-            "A short run with the same settings on this computer meanwhile (Ctrl+T)",
-        )
-        self.here.clicked.connect(self.here_asked)
-        self.here.hide()
-        self.cancel = Button(appearance, "Cancel", "danger", "cross", "Cancel the job; it has not started yet")
-        self.cancel.clicked.connect(self.stop_asked)
-        self.cancel.hide()
-        self.pause = Button(appearance, "Pause", "", "pause", "Pause after the current block (Ctrl+P)")
-        self.pause.clicked.connect(self.pause_asked)
-        self.rate = Button(appearance, "Learning rate…", "", "rate", "Change it while the run goes on (Ctrl+L)")
-        self.rate.clicked.connect(self.rate_asked)
-        self.stop = Button(appearance, "Stop", "danger", "stop", _STOP)
-        self.stop.clicked.connect(lambda: (self.leave_asked if self._queued else self.stop_asked).emit())
-        self.reuse = Button(
-            appearance, "Use these settings", "", "reset", "Put this run's values into the form (Ctrl+E)"
-        )
-        self.reuse.clicked.connect(self.reuse_asked)
-        self.try_it = Button(
-            appearance, "Try it", "", "pencil", "See what the network makes of an image or of a code of your own (F6)"
-        )
-        self.try_it.clicked.connect(self.try_asked)
-        self.go_on = Button(appearance, "Continue", "", "play", "Go on from the last checkpoint")
-        self.go_on.clicked.connect(self.continue_asked)
+        self.here = ActionButton(appearance, actions["try_here"], "laptop", "Try it here")
+        self.pause = ActionButton(appearance, actions["pause"], "pause")
+        self.rate = ActionButton(appearance, actions["rate"], "rate", "Learning rate…")
+        self.stop = ActionButton(appearance, actions["stop"], "stop", "Stop", "danger")
+        self.leave = ActionButton(appearance, actions["unqueue"], "stop", role="danger")
+        no_job = "Cancel the job; it has not started yet"
+        self.cancel = ActionButton(appearance, actions["stop"], "cross", "Cancel", "danger", no_job)
+        self.try_it = ActionButton(appearance, actions["try"], "pencil", "Try it")
+        self.reuse = ActionButton(appearance, actions["reuse"], "reset", "Use these settings")
+        self.go_on = ActionButton(appearance, actions["continue"], "play", "Continue")
+        for button in (self.why, self.log_in, self.here, self.leave, self.cancel):
+            button.hide()
 
     def show_run(
         self,
@@ -252,7 +216,6 @@ class RunCard(QFrame):
         self._show_progress(run, card is not None and any(one.name == BATCH_SIZE for one in card.params))
         can = can_be_tried(run, card)
         self.try_it.setVisible(can or (card is not None and card.tries in KINDS and run.state in TERMINAL))
-        self.try_it.allow(can, "This run has no checkpoint, so there is no trained network to try")
         self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
         _text(self.advice, "\n".join(one.text for one in advice))
         self._hint.setVisible(bool(advice))
@@ -260,10 +223,10 @@ class RunCard(QFrame):
     def show_finding(self, text: str, rate: float | None) -> None:
         """Shows the result of a range test, with the ``rate`` to begin with, or of a prediction; an empty text if there
         was neither."""
-        self._rate = rate or 0.0
+        self.rate_found = rate or 0.0
         self.found.set_text(text)
         self.found.setVisible(bool(text))
-        self.take.set_words(f"Use {self._rate:.2g}")
+        self.take.set_words(f"Use {self.rate_found:.2g}")
         self.take.setVisible(rate is not None)
 
     def _show_title(self, text: str) -> None:
@@ -366,29 +329,17 @@ class RunCard(QFrame):
 
     def _show_buttons(self, run: RunModel, has_live: bool, pauses: bool) -> None:
         over = run.state in TERMINAL or run.reading is not None
-        waits = self.job_words.waits
-        self.log_in.setVisible(self.job_words.locked)
+        waits, locked = self.job_words.waits, self.job_words.locked
+        self.log_in.setVisible(locked)
         self.here.setVisible(waits)
+        trains = not (over or waits or locked)  # else nothing of it could be asked for
+        self.pause.setVisible(trains and pauses)
+        self.pause.set_glyph("play" if run.state is RunState.PAUSED else "pause")
+        self.rate.setVisible(trains and has_live)
         self.cancel.setVisible(waits)
-        steerable = run.state in (RunState.RUNNING, RunState.PAUSED) and not run.link_stale
-        paused = run.state is RunState.PAUSED
-        hidden = over or waits or self.job_words.locked  # nothing of it could be asked for
-        self.pause.setVisible(not hidden and pauses)
-        self.pause.set_words("Resume" if paused else "Pause")
-        self.pause.set_glyph("play" if paused else "pause")
-        silent = "The link to this run is silent" if run.link_stale else "The run is not training yet"
-        self.pause.allow(steerable, silent)
-        self.rate.setVisible(not hidden and has_live)
-        self.rate.allow(steerable, silent)
-        self.stop.setVisible(not hidden)
-        queued = run.state is RunState.QUEUED
-        if queued != self._queued:
-            self._queued = queued
-            self.stop.set_words("Take out of the queue" if queued else "Stop", _LEAVE if queued else _STOP)
-        self.stop.allow(not run.link_stale, silent)
-        resumable = run.reading is None and over and run.state is not RunState.FINISHED
-        self.go_on.setVisible(resumable)
-        self.go_on.allow(bool(run.history.checkpoints), "This run has no checkpoint to continue from")
+        self.leave.setVisible(trains and run.state is RunState.QUEUED)
+        self.stop.setVisible(trains and run.state is not RunState.QUEUED)
+        self.go_on.setVisible(run.reading is None and over and run.state is not RunState.FINISHED)
         self.reuse.setVisible(over)
         self._name_reuse()
 

@@ -10,6 +10,7 @@ from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.plots.kinds import Page
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pulse import PulseSection
+from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.race_bar import RaceBar
 from clew_gui.views.race.sweep_bar import SweepBar
@@ -52,21 +53,14 @@ _STEPS = (
 class EmptyRunView(QWidget):
     """Says what to do while this exercise has no run."""
 
-    guide_asked = Signal()
-    code_asked = Signal()
-    reload_asked = Signal()
-
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self.title = label("Nothing has run yet. Start with this one.", "title", wrap=True)
         self._text = label("", "body", "2", wrap=True)
-        self.guide = Button(appearance, "Read the guide first", "", "script", "Open the guide (Ctrl+1)")
-        self.guide.clicked.connect(self.guide_asked)
-        self.code = Button(appearance, "Show the file", "", "code", "Show the file at the line of the error (Ctrl+U)")
-        self.code.clicked.connect(self.code_asked)
+        self.guide = ActionButton(appearance, actions["guide"], "script", "Read the guide first")
+        self.code = ActionButton(appearance, actions["code"], "code", "Show the file")
+        self.reload = ActionButton(appearance, actions["reload"], "reset", "Reload")
         self.code.hide()
-        self.reload = Button(appearance, "Reload", "", "reset", "Read the folder of your own exercises again")
-        self.reload.clicked.connect(self.reload_asked)
         self.reload.hide()
         self._press = label(
             native_keys('or press <span style="font-weight: 600">Run</span> at the right, Ctrl+Enter'), "body", "2"
@@ -298,18 +292,17 @@ class PlotControls(QWidget):
 class RunView(QWidget):
     """The Run tab."""
 
-    card_made = Signal(RunCard)
-    """A first run is to be shown."""
     sweep_made = Signal(SweepBar)
     """A first run of a sweep is to be shown."""
 
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.hello = EmptyRunView(appearance)
-        self._card: RunCard | None = None
+        self.hello = EmptyRunView(appearance, actions)
+        self.card = RunCard(appearance, actions)
+        self.card.hide()
         self._sweep: SweepBar | None = None
         self.race = RaceBar(appearance)
         self.controls = PlotControls(appearance)
@@ -320,7 +313,8 @@ class RunView(QWidget):
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
-        self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        parts = (self.hello, self.card, self.race, self._plots_card)
+        self._whole = column(*parts, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
         self._join_controls()
 
@@ -373,22 +367,10 @@ class RunView(QWidget):
         if self._sweep is not None:
             self._sweep.hide()
 
-    @property
-    def card(self) -> RunCard:
-        """The selected run's card; made with the first run."""
-        if self._card is None:
-            self._card = RunCard(self._appearance)
-            self._card.hide()
-            self._whole.insertWidget(1, self._card)
-            tab_from(self.race, self._card)
-            self.card_made.emit(self._card)
-        return self._card
-
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""
         self.hello.setVisible(empty)
-        if self._card is not None or not empty:
-            self.card.setVisible(not empty)
+        self.card.setVisible(not empty)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low window gives its height to the plots."""

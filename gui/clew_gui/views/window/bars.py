@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QMenuBar, QSizePolicy, QTabBar, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTabBar, QWidget
 
+from clew_gui.views.presentation.menu_entries import MenuActions
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
@@ -26,28 +27,23 @@ HEIGHT = 44
 class TopBar(QWidget):
     """Shows where runs go; the pill opens what is known of that place."""
 
-    site_asked = Signal()
-    theme_asked = Signal()
-    settings_asked = Signal()
-
-    def __init__(self, appearance: Appearance, menus: QMenuBar) -> None:
+    def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
         self._appearance = appearance
         self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and the state of the link")
-        self.site.clicked.connect(self.site_asked)
         self._theme = IconButton(appearance, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
-        self._theme.clicked.connect(self.theme_asked)
+        self._theme.clicked.connect(actions["theme"].trigger)
         gear = IconButton(appearance, "gear", "Settings", "Settings (Ctrl+,)")
-        gear.clicked.connect(self.settings_asked)
+        gear.clicked.connect(actions["settings"].trigger)
         logo = Glyph(appearance, "logo", "accent", 20)
         row(
             logo,
             label("Clew", "subtitle"),
             10,
-            menus,
+            actions.menu_bar(),
             None,
             self.site,
             self._theme,

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.lab.guide import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
-from clew_gui.views.presentation.menu_entries import MenuActions
+from clew_gui.views.presentation.menu_entries import MenuActions, Menus
 from clew_gui.views.presentation.remedies import RemedyButtons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
@@ -66,18 +66,18 @@ class MainWindow(QMainWindow):
     painted = Signal()
     """The first frame is on the screen; emitted once."""
 
-    def __init__(self, appearance: Appearance, state: WindowState) -> None:
+    def __init__(self, appearance: Appearance, state: WindowState, menus: Menus) -> None:
         super().__init__()
         self.appearance = appearance
         self.setWindowTitle("Clew")
-        self.actions_ = MenuActions(self)
-        self.top = TopBar(appearance, self.actions_.menu_bar())
+        self.actions_ = MenuActions(self, menus)
+        self.top = TopBar(appearance, self.actions_)
         self.messages = MessageBar(appearance)
         self.remedies = RemedyButtons()
         self.lab = LabPanel(appearance)
         self.head = ExerciseHead(appearance)
         self.guide = GuideView(appearance)
-        self.run_view = RunView(appearance)
+        self.run_view = RunView(appearance, self.actions_)
         self.bottom = BottomPanel(appearance, self.actions_)
         self.next_run = NextRun(appearance)
         self.status = StatusLine(appearance)
@@ -87,7 +87,6 @@ class MainWindow(QMainWindow):
         self._runs_height = state.runs_height
         self._was_painted = False
         self._build()
-        self._connect_folds()
         self.setMinimumSize(*SMALLEST)
         self._restore(state)
 
@@ -127,14 +126,13 @@ class MainWindow(QMainWindow):
         self.bottom.filled.connect(self._apply_folds)
         self.run_view.controls.page_changed.connect(lambda _page: self._apply_folds())
         self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
-
-    def _connect_folds(self) -> None:
-        for name, ask in (("lab", self.lab.fold_asked), ("runs", self.bottom.fold_asked)):
-            ask.connect(lambda name=name: self.fold(name, not self.folded(name)))
-        self._lab_strip.button.clicked.connect(lambda: self.fold("lab", False))
-        self._form_strip.button.clicked.connect(lambda: self.fold("form", False))
-        for name in ("lab", "form", "runs"):
-            self.actions_[f"{name}_panel"].triggered.connect(lambda on, name=name: self.fold(name, not on))
+        for name, button in (
+            ("lab", self.lab.fold),
+            ("lab", self._lab_strip.button),
+            ("form", self._form_strip.button),
+            ("runs", self.bottom.fold),
+        ):
+            button.clicked.connect(self.actions_[f"{name}_panel"].trigger)
 
     # --- Folding ------------------------------------------------------------------------------------------------------
 

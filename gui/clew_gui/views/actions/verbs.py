@@ -1,0 +1,348 @@
+"""What the menus and buttons do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication, QScrollBar
+
+from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
+from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
+from clew_gui.session.runs import RunModel
+from clew_gui.sites.own_job import course_machine, machines
+from clew_gui.sites.store import site_store
+from clew_gui.views.actions.agent_settings import AgentSettings
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.demonstrations import Demonstrations
+from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
+from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.race_actions import Races
+from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
+from clew_gui.views.actions.site_actions import SiteActions
+from clew_gui.views.actions.sweep_actions import SweepActions
+from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
+from clew_gui.views.actions.tabs.compare_actions import CompareActions
+from clew_gui.views.actions.tabs.report_actions import ReportActions
+from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
+from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
+from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.runs.note_dialog import NoteDialog
+from clew_gui.views.theme.parts import retheme_all
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.window.window import MainWindow
+from clew_gui.views.window.window_state import ThemeChoice
+from clew_shared import __version__
+from clew_shared.base import remedies
+from clew_shared.base.harmless import write_table
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
+from clew_shared.exporters import export_tensorboard
+from clew_shared.spec import RunSpec
+
+
+def known_choice(choice: str) -> ThemeChoice:
+    """Returns light, dark, or for anything else the system's theme."""
+    return "light" if choice == "light" else "dark" if choice == "dark" else "system"
+
+
+def theme_of(app: QApplication, choice: str) -> Theme:
+    """The theme for a choice in the settings."""
+    chosen = {"light": LIGHT, "dark": DARK}.get(choice)
+    return chosen if chosen is not None else system_theme(app)
+
+
+class WindowActions(QObject):
+    """Does what the entries of the menus ask for, itself or by what it owns."""
+
+    def __init__(
+        self, app: QApplication, window: MainWindow, controller: WindowController, places: Places, sites: SiteActions
+    ) -> None:
+        super().__init__(window)
+        self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
+        self.theme_choice: ThemeChoice = "system"
+        self.races = Races(window, controller)
+        self.sweeps = SweepActions(window, controller, places)
+        self.speedup = SpeedupActions(window, controller)
+        self.compare = CompareActions(window, controller)
+        self.cluster = ClusterActions(window, controller)
+        self.demonstrations = Demonstrations(window, controller)
+        self.reports = ReportActions(window, controller, places)
+        self.live = LiveChange(window, controller)
+        self.removal = Removal(controller)
+        self.continuation = Continuation(controller)
+        self.queue = QueueActions(controller)
+        self.trying = Trying(window, controller)
+        self.setup = TensorFlowSetup(window)
+        self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
+        self._join_buttons()
+        self._join_plots()
+        app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
+
+    # --- Joining ------------------------------------------------------------------------------------------------------
+
+    def _join_buttons(self) -> None:
+        window = self.window
+        window.run_view.controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
+        window.run_view.controls.whole_toggled.connect(window.actions_["whole_y"].setChecked)
+        window.top.site.clicked.connect(self.show_place)
+        window.guide.code_asked.connect(self.show_code)
+        window.next_run.code_asked.connect(self.show_code)
+        window.next_run.replaced.connect(self._offer_back)
+        window.bottom.export_asked.connect(self.export_table)
+        window.bottom.remove_asked.connect(self.removal.remove)
+        card = window.run_view.card
+        card.remedies = lambda found, run: window.messages.remedies(found, run)
+        card.reason.said.connect(window.messages.forget)
+        card.take.clicked.connect(lambda: window.next_run.use_rate(card.rate_found))
+        window.messages.remedies = self._remedies
+        FormRemedies(window.next_run, window.remedies, self._places)
+        window.remedies.add(remedies.CONTINUE, self._continue_button)
+        window.remedies.add(remedies.SET_UP, lambda _: RemedyButton("Install TensorFlow…", self.setup.ask))
+
+    def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
+        session, run = self.controller.scope.session, remedy.value
+        known = run in session.runs
+        return RemedyButton("Continue it", lambda: self.controller.continue_run(run)) if known else None
+
+    def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
+        """The buttons of a message that help with what it says."""
+        window, kind = self.window, found.code.partition(".")[0]
+        if ways := self.sites.remedies(found) or window.remedies.of(found.remedies):
+            return ways
+        if kind == "data":
+            return (RemedyButton("Choose file…", window.next_run.choose_data),)
+        if run:
+            return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
+        if kind == "exercise":
+            return (RemedyButton("Reload", self.reload_exercises),)
+        return ()
+
+    def reload_exercises(self) -> None:
+        """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
+        self.controller.scope.session.reload_exercises()
+
+    def _show_log_of(self, run: str) -> None:
+        self.controller.select(run)
+        self.show_log()
+
+    def _offer_back(self, before: RunSpec) -> None:
+        """A preset's or a run's values replaced a person's own."""
+        window = self.window
+        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
+
+    def find(self) -> None:
+        """Puts the cursor into the search for an exercise."""
+        self.window.fold("lab", False)
+        self.window.lab.search.setFocus()
+        self.window.lab.search.selectAll()
+
+    def show_log(self) -> None:
+        """Shows the log of the selected run."""
+        self.window.fold("runs", False)
+        self.window.bottom.show_log()
+
+    def show_details(self) -> None:
+        """Shows the details of the selected run."""
+        self.window.fold("runs", False)
+        self.window.bottom.show_details()
+
+    def chosen_runs(self) -> list[RunModel]:
+        """The runs that are selected in the table, the one on the card if there is no table."""
+        run, chosen = self.controller.scope.run(), set(self.window.bottom.chosen_runs())
+        found = [one for one in self.controller.scope.runs() if one.id in chosen]
+        return found if len(found) > 1 or run is None else [run]
+
+    def write_note(self) -> None:
+        """Ask for name, tags and note of the selected run, or for tags of several."""
+        runs = self.chosen_runs()
+        if runs:
+            dialog = NoteDialog(self.window, self.window.appearance, runs)
+            dialog.written.connect(self.controller.annotate)
+            dialog.open()
+
+    def show_selected(self, on: bool) -> None:
+        """Shows or hides the selected runs in the plots."""
+        for run in self.chosen_runs():
+            self.controller.show_curve(run.id, on)
+
+    # --- The plots ----------------------------------------------------------------------------------------------------
+
+    def _join_plots(self) -> None:
+        window, plots = self.window, self.window.run_view.plots
+        window.run_view.controls.copy_asked.connect(self.copy_picture)
+        plots.run_clicked.connect(self.controller.select)
+        plots.pictures.deviations_taken.connect(window.next_run.use_value)
+        plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
+        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
+
+    def copy_picture(self) -> None:
+        """The plots to the clipboard."""
+        self.window.run_view.plots.copy_picture()
+        self.window.messages.show_note("The plots were copied as a picture.")
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
+        ask_and_write(self.window, title, name, "Values (*.csv)", write)
+
+    def export_table(self) -> None:
+        """The runs table as CSV."""
+        card = self.controller.scope.card
+        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
+
+    def write_table(self, path: Path) -> None:
+        """Write the runs table as shown; raises OSError."""
+        model = self.window.bottom.model
+        titles = [column.title for column in model.columns]
+        with path.open("w", encoding="utf-8", newline="") as file:
+            write_table(file, [titles, *([column.text(row) for column in model.columns] for row in model.rows())])
+
+    def export_run(self) -> None:
+        """Exports every recorded value of the selected run as CSV."""
+        run = self.controller.scope.run()
+        if run is None:
+            return
+        history = run.history
+
+        def write(path: Path) -> None:
+            if history.series:
+                write_series_csv(path, extract_series(run.id, history))
+            else:
+                title = words.run_title(run, self.controller.scope.card)
+                write_csv(path, extract(run.id, title, history, history.metrics))
+
+        self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+
+    def export_board(self) -> None:
+        """The selected runs as TensorBoard's event files, in a folder that a person names."""
+        runs = self.chosen_runs()
+        if not runs:
+            return
+
+        def write(path: Path) -> None:
+            path.mkdir(exist_ok=True)
+            for run in runs:
+                export_tensorboard(run.history, path)
+
+        ask_and_write(self.window, "Export for TensorBoard", "tensorboard", "Folder (*)", write)
+
+    # --- Dialogs ------------------------------------------------------------------------------------------------------
+
+    def show_code(self) -> None:
+        """The very file that runs."""
+        card = self.controller.scope.card
+        if card is not None and card.source:
+            spec = self.window.next_run.spec()
+            known, place = machines(site_store(self._places)), self.window.next_run.place()
+            machine = place.site if place is not None and place.site in known else course_machine(card)
+            if place is not None and place.site in known:
+                known[machine] = msgspec.structs.replace(known[machine], allocation=place.allocation)
+            CodeDialog(self.window, self.window.appearance, card, spec, known, machine).open()
+
+    def show_settings(self) -> None:
+        """Shows the settings: light or dark, layout, this computer's agent."""
+        appearance, kept = self.window.appearance, self._local_settings().load()
+        agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
+        agent.accepted.connect(self._use_agent)
+        dialog = SettingsDialog(self.window, appearance, self.theme_choice, str(self._places.home), agent, kept)
+        dialog.chosen.connect(self._choose)
+        dialog.theme_chosen.connect(self.choose_theme)
+        dialog.reset_asked.connect(self.window.reset_layout)
+        dialog.open()
+
+    def _local_settings(self) -> SettingsFile[LocalSettings]:
+        return local_settings(self._places)
+
+    def _choose(self, name: str, on: bool) -> None:
+        """Keep a setting of this computer, and let it act."""
+        file = self._local_settings()
+        file.save(msgspec.structs.replace(file.load(), **{name: on}))
+        if file.problem is not None:
+            self.window.messages.show_problems((file.problem,))
+        self.controller.panels.gives_advice = None  # it is read again
+        self.controller.panels.card()
+
+    def _use_agent(self, interpreter: str, exercises: str) -> None:
+        """Keep what was checked, and let the agent start with it."""
+        file = self._local_settings()
+        wanted = msgspec.structs.replace(file.load(), interpreter=interpreter, exercises=exercises)
+        file.save(wanted)
+        if file.problem is not None:
+            self.window.messages.show_problems((file.problem,))
+        self.controller.scope.session.renew_agent()
+
+    def show_shortcuts(self) -> None:
+        """Shows all keyboard shortcuts."""
+        window = self.window
+        TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
+
+    def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
+        TextDialog(self.window, self.window.appearance, title, sentence, pairs).open()
+
+    def show_place(self) -> None:
+        """Shows what the badge stands for: the jobs on sites, or this computer."""
+        if self.controller.panels.shows_site:
+            self.window.actions_["jobs"].trigger()
+        else:
+            self.show_computer()
+
+    def show_computer(self) -> None:
+        """Shows this computer's facts: its link, queue and processor, and the folders of the runs and the settings."""
+        status = self.window.status
+        pairs = [
+            ("Link", status.text("link")),
+            ("Queue", status.text("queue")),
+            ("Processor", status.text("agent")),
+            ("Runs", str(self._places.runs)),
+            ("Settings", str(self._places.config)),
+            ("Clew", __version__),
+        ]
+        sentence = "Runs train in their own processes. They go on when this window is closed."
+        self._show_text("This computer", sentence, pairs)
+
+    def show_about(self) -> None:
+        """Shows the versions of Clew and the exercises, and the licence."""
+        pairs = [
+            ("Version", __version__),
+            ("Licence", "Apache-2.0"),
+            ("Exercises", self.controller.scope.catalogue.version),
+        ]
+        sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
+        self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
+
+    # --- Light and dark -----------------------------------------------------------------------------------------------
+
+    def choose_theme(self, choice: str) -> None:
+        """Sets the theme: light, dark, or as the system has it."""
+        self.theme_choice = known_choice(choice)
+        self.use_theme(theme_of(self._app, choice))
+
+    def toggle_theme(self) -> None:
+        """The other one."""
+        self.choose_theme("light" if self.window.appearance.theme.dark else "dark")
+
+    def _system_changed(self) -> None:
+        if self.theme_choice == "system":
+            self.use_theme(system_theme(self._app))
+
+    def use_theme(self, theme: Theme) -> None:
+        """Switch everything to this theme."""
+        if theme is self.window.appearance.theme:
+            return
+        self.window.appearance.theme = theme
+        scrolled = [(bar, bar.value()) for bar in self.window.findChildren(QScrollBar)]  # lost while nothing is styled
+        self._app.setStyleSheet("")  # replacing a sheet takes Qt four times as long as removing and setting one
+        apply(self._app, theme)
+        QTimer.singleShot(0, self, lambda: self._retint(scrolled))  # in its own event: both together would be felt
+
+    def _retint(self, scrolled: Sequence[tuple[QScrollBar, int]]) -> None:
+        for bar, value in scrolled:
+            bar.setValue(value)
+        retheme_all(self.window)
+        self.window.run_view.plots.set_theme(self.window.appearance.theme)
