@@ -72,7 +72,7 @@ from clew_shared.journal.history import Figure, fits
 from clew_shared.spec import RunSpec
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, save_csv
+from tests.gui.plots.test_plots import colours, save_csv, wear
 
 PICTURES = (
     ImageGrid("digits", "Reconstructions", columns=2),
@@ -131,7 +131,7 @@ def card() -> ExerciseCard:
 
 @pytest.fixture
 def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(1000, 640)
     panel.show_card(card)
@@ -156,7 +156,7 @@ def steps_shown(view: PicturesView) -> set[int]:
 def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
     panel: ConvergencePlots, qtbot: QtBot, theme: Theme
 ) -> None:
-    panel.set_theme(theme)
+    wear(panel, theme)
     view = show(panel, qtbot, pictured(FakeSession(), 400))
     found = colours(view.canvas.grab().toImage())
     assert {theme.surface.upper(), theme.accent.upper(), "#646464"} <= found, "100 of 255 is the images' grey"
@@ -365,7 +365,7 @@ def test_while_only_the_pointer_moves_no_picture_is_painted_again(
     QTest.mouseMove(canvas, QPoint(0, 0))
     assert canvas.grab().toImage() == plain
     assert painted == []
-    canvas.set_theme(DARK)
+    wear(panel, DARK)
     canvas.grab()
     assert len(painted) == 1
 

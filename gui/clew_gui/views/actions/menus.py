@@ -415,4 +415,3 @@ class WindowActions(QObject):
         for bar, value in scrolled:
             bar.setValue(value)
         retheme_all(self._window)
-        self._window.run_view.plots.set_theme(self._window.appearance.theme)

@@ -32,8 +32,7 @@ from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
-from clew_gui.views.theme.parts import column, row
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance, column, row
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
 from clew_shared.goal_settings import is_for
@@ -97,18 +96,18 @@ class ConvergencePlots(QWidget):
     failed = Signal(object)
     """A file could not be written (a Problem)."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self.appearance = appearance
         self._card: ExerciseCard | None = None
         self._shown: dict[str, RunModel] = {}
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
-        self.canvas = PlotCanvas(theme, self)
-        self.surface = SurfaceView(theme, self)
-        self.measured = MeasuredView(theme, self)
-        self.pictures = PicturesView(theme, self)
-        self.by_hand = ByHandView(theme, self)
+        self.canvas = PlotCanvas(appearance, self)
+        self.surface = SurfaceView(appearance, self)
+        self.measured = MeasuredView(appearance)
+        self.pictures = PicturesView(appearance, self)
+        self.by_hand = ByHandView(appearance)
         self.below: Below | None = None
         """What else is below the curves in a file."""
         self.pictures.deviations = self._deviations
@@ -128,7 +127,7 @@ class ConvergencePlots(QWidget):
         }
         for kind in self._drawn.values():
             kind.hide()
-        self.replay = ReplayBar(theme, self)
+        self.replay = ReplayBar(appearance, self)
         self.replay.moved.connect(self._show_step)
         self.pictures.canvas.walked.connect(self.replay.walk)
         self.pictures.canvas.steps_changed.connect(self._offer_steps)
@@ -364,13 +363,6 @@ class ConvergencePlots(QWidget):
         for kind in self.kinds.values():
             kind.reset_zoom()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._theme = theme
-        self.replay.set_theme(theme)
-        for kind in self.kinds.values():
-            kind.set_theme(theme)
-
     def knows(self, unit: XUnit | str) -> bool:
         """Whether any shown run can be drawn against ``unit``; if none can, its button is disabled."""
         return any(knows(run.history, XUnit(unit)) for run in self.canvas.runs)
@@ -378,7 +370,7 @@ class ConvergencePlots(QWidget):
     # ------------------------------------------------------------ files
     def _picture(self) -> ChartPage:
         beside = next((self._drawn[kind] for kind in KINDS_OF[self.page] if kind in self._drawn), None)
-        return plots_page(self.canvas, self._theme, beside, self.below)
+        return plots_page(self.canvas, self.appearance.theme, beside, self.below)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""

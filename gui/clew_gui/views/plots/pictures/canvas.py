@@ -18,7 +18,7 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
 from clew_gui.views.charts.painter import SIZES, paint, pixmap_of
 from clew_gui.views.plots.drawn_widget import DrawnWidget
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
 
@@ -35,8 +35,8 @@ class PicturesCanvas(DrawnWidget):
     """Asks to go so many pictures forward (left and right arrow)."""
     threshold_moved = Signal(str, float)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Pictures", theme, parent)
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__("Pictures", appearance, parent)
         self._specs: tuple[PictureSpec, ...] = ()
         self._drawn: object = None
         """The pictures that there were when a frame was asked for."""
@@ -141,10 +141,10 @@ class PicturesCanvas(DrawnWidget):
             self._large = picture
             self._change()
 
-    def set_theme(self, theme: Theme) -> None:
+    def retheme(self) -> None:
         """Change the colours."""
         self._kept = None
-        super().set_theme(theme)
+        super().retheme()
 
     def _change(self) -> None:
         self._kept = None
@@ -198,8 +198,8 @@ class PicturesCanvas(DrawnWidget):
         """Take hold of a threshold."""
         at = event.position()
         number = self.shown.grip_at(at.x(), at.y())
-        if event.button() is Qt.MouseButton.LeftButton and number is not None:
-            self._gripped = number
+        if event.button() is Qt.MouseButton.LeftButton and number:
+            self._gripped = int(number)
         else:
             super().mousePressEvent(event)
 
@@ -209,7 +209,7 @@ class PicturesCanvas(DrawnWidget):
             self._drag(self._gripped, event.position().x())
             return
         at = event.position()
-        grip = self.shown.grip_at(at.x(), at.y()) is not None
+        grip = self.shown.grip_at(at.x(), at.y())
         self.setCursor(Qt.CursorShape.SizeHorCursor) if grip else self.unsetCursor()
         self._read = at
         self.update()
@@ -227,9 +227,8 @@ class PicturesCanvas(DrawnWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Show one picture alone, or all of them again."""
         at = event.position()
-        number = self.shown.tile_at(at.x(), at.y())
         if event.button() is Qt.MouseButton.LeftButton:
-            self.enlarge("" if self._large or number is None else self.shown.taken[number].spec.id)
+            self.enlarge("" if self._large else self.shown.tile_at(at.x(), at.y()))
 
     def leaveEvent(self, event: QEvent) -> None:
         """Take the read-out away."""

@@ -16,8 +16,7 @@ from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pictures import TakenPicture
 from clew_gui.views.plots.pictures.canvas import PicturesCanvas
-from clew_gui.views.theme.parts import column, label, row
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance, column, label, row
 from clew_shared.base.problem import Problem
 from clew_shared.cards import PictureSpec
 from clew_shared.journal.events import Histogram
@@ -35,12 +34,12 @@ class PicturesView(QWidget):
     deviations_taken = Signal(str, float)
     """Asks to give this parameter this value."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.deviations: Callable[[str, Histogram, str, str, float], Deviations | None] = lambda *_asked: None
         """Asked with a run's id, its histogram, the names of metric and parameter, and the threshold."""
         self._wanted: tuple[str, float] | None = None
-        self.canvas = PicturesCanvas(theme, self)
+        self.canvas = PicturesCanvas(appearance, self)
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._run = label("", "captionStrong")
         self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
@@ -76,10 +75,6 @@ class PicturesView(QWidget):
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show the selected one of these runs."""
         self.canvas.set_runs(runs)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self.canvas.set_theme(theme)
 
     def touch(self) -> None:
         """Asks for a new frame."""
