@@ -27,7 +27,7 @@ from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
-from clew_gui.views.plots.pictures.view import PicturesView
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.presentation import words
@@ -106,7 +106,7 @@ class ConvergencePlots(QWidget):
         self.canvas = PlotCanvas(appearance, self)
         self.surface = SurfaceView(appearance, self)
         self.measured = MeasuredView(appearance)
-        self.pictures = PicturesView(appearance, self)
+        self.pictures = PicturesView(appearance)
         self.by_hand = ByHandView(appearance)
         self.below: Below | None = None
         """What else is below the curves in a file."""
@@ -129,8 +129,8 @@ class ConvergencePlots(QWidget):
             kind.hide()
         self.replay = ReplayBar(appearance, self)
         self.replay.moved.connect(self._show_step)
-        self.pictures.canvas.walked.connect(self.replay.walk)
-        self.pictures.canvas.steps_changed.connect(self._offer_steps)
+        self.pictures.stepped.connect(self.replay.walk)
+        self.pictures.steps_changed.connect(self._offer_steps)
         self.canvas.framed.connect(self._align_slider)
         self.canvas.view_changed.connect(self._offer_steps)
         kinds = row(self.canvas, *self._drawn.values(), gap=8)
@@ -208,9 +208,9 @@ class ConvergencePlots(QWidget):
         shown = KINDS_OF[self.page]
         there = bool({"curves", "surface", "pictures"} & set(shown))
         if shown == ("pictures",):
-            steps: Sequence[int] = self.pictures.canvas.steps
+            steps: Sequence[int] = self.pictures.steps
         else:
-            taken = self.pictures.canvas.steps if "pictures" in shown else []
+            taken = self.pictures.steps if "pictures" in shown else []
             last = max([run.history.last_step for run in self.canvas.runs] + taken, default=0)
             steps = replay_steps(last, even=self._has_even_steps) if there else ()
         self.replay.offer(steps, between=shown != ("pictures",))
@@ -219,7 +219,7 @@ class ConvergencePlots(QWidget):
         self._align_slider()
         if not visible:  # nobody could go back from there
             self.replay.go_to(None)
-        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
+        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.steps))
 
     def _align_slider(self) -> None:
         """Puts the slider below the x axis of the curves, each of its places below its step, where that can be."""
