@@ -12,7 +12,7 @@ from statistics import median
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import msgspec
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 
 from clew_gui.app import Program, build_app
 from clew_gui.views.window.window import COMPARE_TAB
@@ -62,7 +62,7 @@ def actions(program: Program) -> dict[str, Callable[[int], object]]:
     view.sets.button("listed").click()
 
     def hover(k: int) -> None:
-        view.canvas.lift(view.canvas.nearest(QPointF(200 + 10 * k, 150)))
+        view.canvas.lift(view.canvas.chart.pick(200 + 10 * k, 150) if view.canvas.chart is not None else "")
 
     return {
         "type in the filter": lambda k: window.bottom.filter.setText(f"learning_rate > 0.0{k + 1}"),

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import MetricSpec, PlotSpec
 from clew_shared.journal.events import Points, Schema
@@ -62,7 +63,7 @@ def _record(history: History, first: int, values: np.ndarray) -> None:
 
 def _panel(samples: int, live: int, shown: int) -> ConvergencePlots:
     """Our panel with one plot, of which ``live`` runs grow."""
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     panel.resize(WIDTH, HEIGHT)
     panel.set_plots([PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True)])
     planned = int(1.2 * samples)

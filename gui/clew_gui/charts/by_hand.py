@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
 from clew_gui.plotting.axes.layout import Box
 from clew_shared.study.by_hand import TURNS, Line, Moment, indexed, said
@@ -21,7 +22,7 @@ _EDGES: Final = {1: ("x", "h₁"), 2: ("y", "h₁"), 4: ("x", "h₂"), 5: ("y", 
 """The weights that are edges by their numbers; 3, 6 and 9 are offsets."""
 
 
-class ByHandChart:
+class ByHandChart(Chart):
     """A moment of the walk, laid out."""
 
     def __init__(self, moment: Moment, box: Box, sizes: TextSizes) -> None:

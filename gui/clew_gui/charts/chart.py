@@ -4,25 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.drawing import Drawing, Item, TextSizes
 from clew_gui.charts.svg import svg
+from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 
 
-class Chart(Protocol):
-    """A chart that is laid out in a box."""
+class Chart:
+    """A chart that is laid out in a box. A kind of chart says what it can do; what it leaves out it cannot."""
+
+    draws_reading = False
+    """Whether ``draw_reading`` shows what ``read`` says; if not, a tooltip does."""
+    whole: Frame | None = None
+    """What to show so that everything can be seen; None where that is known elsewhere."""
 
     def draw(self, drawing: Drawing) -> None:
-        """Add the chart's shapes."""
+        """Add the chart's shapes, but no read-out."""
+        raise NotImplementedError
+
+    def draw_lifted(self, drawing: Drawing, name: str) -> None:
+        """Add what makes a thing that can be picked stand out."""
+
+    def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
+        """Add the read-out of a pixel."""
 
     def read(self, x: float, y: float) -> str:
         """Says what is at a pixel; empty for nothing."""
+        return ""
 
     def words(self) -> str:
         """The chart in words, for people who cannot see it."""
+        return ""
+
+    def places(self) -> Sequence[tuple[float, float]]:
+        """The pixels that the arrow keys read out one by one."""
+        return ()
+
+    def pick(self, x: float, y: float) -> str:
+        """The name of what a click at a pixel chooses."""
+        return ""
+
+    def tile_at(self, x: float, y: float) -> str:
+        """The name of the part of the chart at a pixel that can be shown alone."""
+        return ""
+
+    def grip_at(self, x: float, y: float) -> str:
+        """The name of what can be dragged at a pixel."""
+        return ""
+
+    def value_at(self, grip: str, x: float, y: float) -> tuple[float, float] | None:
+        """The coordinates that a grip gets when it is dragged to a pixel; None: it stays."""
+        return None
+
+    def moved(self, columns: float, rows: float) -> Frame | None:
+        """What to show after a move by so many pixels; None where nothing can be moved and zoomed."""
+        return None
+
+    def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame | None:
+        """``factor`` times as much, with a pixel (by default the middle) kept in place."""
+        return None
 
 
 Layout = Callable[[Box, TextSizes], Chart]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.chart import Chart, ChartPage
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick
+from clew_gui.plotting.axes.ticks import Span, Tick, within, zoomed
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
 from clew_shared.base.number_words import counted
 from clew_shared.study.scaling import figures
@@ -37,7 +38,7 @@ def timeline_height(timeline: Timeline) -> int:
     return round(_TOP + LANE * max(len(timeline.lanes), 1) + FOOT)
 
 
-class TimelineChart:
+class TimelineChart(Chart):
     """A row for each worker: bars while it computes, dots where an update reaches the servers."""
 
     def __init__(self, timeline: Timeline, box: Box, sizes: TextSizes) -> None:
@@ -45,6 +46,7 @@ class TimelineChart:
         left = widest(sizes, [f"Worker {lane.worker}" for lane in timeline.lanes]) + 12
         rows = Span(0.0, max(len(timeline.lanes), 1))
         self.frame = Frame(box.inset(left, _TOP, 14, FOOT), timeline.x, rows)
+        self.whole = replace(self.frame, x=timeline.whole)
 
     def draw(self, drawing: Drawing) -> None:
         """Add the chart's shapes."""
@@ -102,6 +104,17 @@ class TimelineChart:
         how = "dropped" if end in lane.dropped else "applied"
         return f"Worker {lane.worker}: {figures(1000 * (end - start))} ms, {how} at {figures(end, 4)} s"
 
+    def moved(self, columns: float, rows: float) -> Frame:
+        """The part of the time that many pixels farther, inside of the whole."""
+        seen = within(self.frame.moved(columns, 0).x, self._timeline.whole)
+        return replace(self.frame, x=seen or self._timeline.whole)
+
+    def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame:
+        """More or less of the time."""
+        around = self.frame.x_at(at[0]) if at is not None else None
+        seen = zoomed(self.frame.x, self._timeline.whole, factor, around)
+        return replace(self.frame, x=seen or self._timeline.whole)
+
     def words(self) -> str:
         """The number of bars of each worker, and what happened."""
         bars = [f"{counted(len(lane.starts), 'bar')} of worker {lane.worker}" for lane in self._timeline.lanes]
@@ -111,7 +124,7 @@ class TimelineChart:
 # --- Staleness --------------------------------------------------------------------------------------------------------
 
 
-class StalenessChart:
+class StalenessChart(Chart):
     """Bars of all gradients, dropped ones on top; a line over them for the latest."""
 
     title = "Staleness (updates by others)"
@@ -175,7 +188,7 @@ class StalenessChart:
 # --- Images per second ------------------------------------------------------------------------------------------------
 
 
-class RatesChart:
+class RatesChart(Chart):
     """A line for each worker, named at its end."""
 
     def __init__(self, plot: Rates, box: Box, sizes: TextSizes) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.chart import Chart, ChartPage
 from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
 from clew_gui.charts.readbox import draw_lines
 from clew_gui.plotting.arrays import FloatArray
@@ -57,7 +57,7 @@ _DOT = 9.2
 """The size of a point, in pixels."""
 
 
-class CompareChart:
+class CompareChart(Chart):
     """One form of a scene in a box."""
 
     def __init__(self, scene: CompareScene, form: Form, box: Box, sizes: TextSizes) -> None:
@@ -103,15 +103,11 @@ class CompareChart:
     def _height(self, axis: CompareAxis, value: float) -> float:
         return Frame(self._area, Span(0.0, 1.0), axis.span).row(value)
 
-    def nearest(self, x: float, y: float) -> int:
-        """The group that is nearest to a pixel; -1 if none is near."""
-        best, found = _NEAR, -1
-        for number, spots in self._spots():
-            if spots.size:
-                distance = _distance(spots, x, y)
-                if distance < best:
-                    best, found = distance, number
-        return found
+    def pick(self, x: float, y: float) -> str:
+        """The number of the group that is nearest to a pixel; empty if none is near."""
+        away = [(_distance(spots, x, y), number) for number, spots in self._spots() if spots.size]
+        best, found = min(away, default=(_NEAR, -1))
+        return str(found) if best < _NEAR else ""
 
     @property
     def _alike(self) -> bool:
@@ -148,8 +144,11 @@ class CompareChart:
             self._draw_parallel_ticks(drawing)
         self._draw_legend(drawing)
 
-    def draw_lifted(self, drawing: Drawing, number: int) -> None:
+    def draw_lifted(self, drawing: Drawing, name: str) -> None:
         """Add the group that stands out, over a veil."""
+        number = int(name)
+        if number >= len(self._scene.groups):
+            return
         drawing.rect(self._area.inset(-4, -4, -4, -4), drawing.theme.surface, 0.55)
         self._draw_group(drawing, number, 3.0)
         area = self._area
@@ -288,11 +287,6 @@ class CompareChart:
         heads, cells = self._scene.table[0], self._scene.table[number + 1]
         pairs = (f"{head}: {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell)
         return [f"Run {self._scene.groups[number].title}", *pairs]
-
-    def read(self, x: float, y: float) -> str:
-        """Describes the group at a pixel."""
-        number = self.nearest(x, y)
-        return "\n".join(self.words_of(number)) if number >= 0 else ""
 
     def words(self) -> str:
         """The number of groups, and the first ones."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from clew_gui.charts import tasks
 from clew_gui.charts.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
 from clew_gui.charts.gutter import Gutter, Label, gutter_width
 from clew_gui.charts.readbox import ReadBox, ReadRow
@@ -91,8 +92,10 @@ def shown_plots(run: MeasuredRun) -> list[int]:
     return [k for k, plot in enumerate(run.plots) if not is_timeline(plot) or any(line.x.size for line in plot.lines)]
 
 
-class MeasuredChart:
+class MeasuredChart(Chart):
     """The plots of what runs measured, one below the other."""
+
+    draws_reading = True
 
     def __init__(self, runs: Sequence[MeasuredRun], box: Box, sizes: TextSizes, log: bool = True) -> None:
         self._sizes, self._log, self._box = sizes, log, box
@@ -187,7 +190,7 @@ class MeasuredChart:
     def _x_ticks(self, number: int, plot: MeasuredPlot, frame: Frame) -> Sequence[Tick]:
         """The measured sizes; those of faint runs alone come last, and get what room is left."""
         log_x, _ = self._logs(plot)
-        places = self.places(number)
+        places = self._sizes_of(number)
         if not log_x or len(places) > _SIZES:
             return axis_ticks(frame.x, max(int(frame.box.width // 80), 2), log_x, plot.x.unit)
         places += sorted({float(x) for drawn in self.drawn_lines[number] for x in drawn.line.x} - set(places))
@@ -204,7 +207,12 @@ class MeasuredChart:
             drawing.marks(columns, rows, style.colour, _DOT, edge=edge, opacity=opacity)
 
     # ------------------------------------------------------------ read-out
-    def places(self, number: int) -> list[float]:
+    def places(self) -> list[tuple[float, float]]:
+        """Each x that is read out; of plots with the same x only in the first one."""
+        first = [k for k, plot in enumerate(self.plots) if all(plot.x != other.x for other in self.plots[:k])]
+        return [(self.column(k, x), self.frames[k].box.middle) for k in first for x in self._sizes_of(k)]
+
+    def _sizes_of(self, number: int) -> list[float]:
         """Returns all x of the lines that are read out in plot ``number``, in ascending order."""
         return sorted({float(x) for drawn in self.drawn_lines[number] if drawn.main for x in drawn.line.x})
 
@@ -222,7 +230,7 @@ class MeasuredChart:
         if not any(frame.box.inset(-20, -20, -20, -24).holds(x, y) for frame in self.frames):
             return None
         number = self.plot_at(y)
-        place = min(self.places(number), key=lambda place: abs(self.column(number, place) - x), default=None)
+        place = min(self._sizes_of(number), key=lambda place: abs(self.column(number, place) - x), default=None)
         return None if place is None else (number, place)
 
     def reading(self, number: int, place: float) -> tuple[str, list[tuple[DrawnLine, str]]]:
@@ -244,8 +252,11 @@ class MeasuredChart:
     def _is_read(self, drawn: DrawnLine) -> bool:
         return len(self.plots) == 1 or self.chosen is None or drawn.run.run_id == self.chosen.style.run_id
 
-    def draw_reading(self, drawing: Drawing, number: int, place: float) -> None:
-        """Add an upright line at an x, and a box with the values there."""
+    def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
+        """Add an upright line at the x nearest to a pixel, and a box with the values there."""
+        number, place = self.nearest(x, y) or (-1, 0.0)
+        if number < 0:
+            return
         heading, found = self.reading(number, place)
         column = round(self.column(number, place))
         for frame, plot in zip(self.frames, self.plots, strict=True):
@@ -280,11 +291,9 @@ class MeasuredChart:
 
     def read(self, x: float, y: float) -> str:
         """The values nearest to a pixel."""
-        found = self.nearest(x, y)
-        return "" if found is None else self.said(*found)
-
-    def said(self, number: int, place: float) -> str:
-        """The read-out at an x in words."""
+        number, place = self.nearest(x, y) or (-1, 0.0)
+        if number < 0:
+            return ""
         heading, rows = self.reading(number, place)
         return ". ".join([heading, *(f"{drawn.name} {value}" for drawn, value in rows)])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
 from clew_gui.charts.gutter import draw_swatch
 from clew_gui.plotting.arrays import FloatArray
@@ -36,7 +37,7 @@ def height_of(rows: int, foot: bool) -> float:
     return rows * (ROW + GAP) + (_FOOT if foot else 0)
 
 
-class PulseChart:
+class PulseChart(Chart):
     """Rows below each other, as many as have room. ``sides``: the columns where they begin and end, and where the names
     and last values right of them end.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, value_room
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.chart import Chart, ChartPage
 from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes, widest
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
@@ -31,7 +31,7 @@ def _stroke(line: PlotLine, theme: Theme) -> Stroke:
     return Stroke(colour.get(line.kind, theme.curve(3).colour), 1.2 if line.kind == "ideal" else 1.8, dash)
 
 
-class ScalingChart:
+class ScalingChart(Chart):
     """Lines of a study with a dot and its range at each point; with ``names`` they are named at the right."""
 
     def __init__(self, plot: ScalingPlot, box: Box, sizes: TextSizes, *, names: bool, title: str = "") -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 
@@ -313,15 +313,16 @@ def test_a_click_in_the_plane_moves_the_code_there_and_an_answer_that_is_behind_
     chart = dialog.plane.chart
     assert isinstance(chart, PlaneChart)
     assert chart.frame is not None
-    dialog.plane.move_to(QPointF(*chart.frame.at(1.0, -1.0)))
+    for spot in ((1.0, -1.0), (1.5, 1.5)):
+        at = QPointF(*chart.frame.at(*spot)).toPoint()
+        QTest.mouseClick(dialog.plane, Qt.MouseButton.LeftButton, pos=at)
+    QTest.mouseClick(dialog.plane, Qt.MouseButton.LeftButton, pos=QPoint(1, 1))
     (asked,) = lab.asked()
-    assert asked.code == pytest.approx((1.0, -1.0, 7.0))
-    dialog.plane.move_to(QPointF(*chart.frame.at(1.5, 1.5)))
-    dialog.plane.move_to(QPointF(-5, -5))
+    assert asked.code == pytest.approx((1.0, -1.0, 7.0), abs=0.02)
     lab.answer_code(1.0, -1.0, 7.0)
     assert dialog.sliders.sliders[0].value() == 50, "a later answer will move it"
     (asked,) = lab.asked()
-    assert asked.code == pytest.approx((1.5, 1.5, 7.0))
+    assert asked.code == pytest.approx((1.5, 1.5, 7.0), abs=0.02)
     lab.answer_code(1.5, 1.5, 7.0)
     assert dialog.sliders.sliders[0].value() == 175
     assert "2 points of 2 classes" in dialog.plane.accessibleDescription()

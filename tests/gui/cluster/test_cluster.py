@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit
@@ -194,12 +194,13 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
     QTest.mouseMove(view.timeline, area.center() + QPoint(80, 0))
     QTest.mouseRelease(view.timeline, Qt.MouseButton.LeftButton, pos=area.center() + QPoint(80, 0))
     qtbot.waitUntil(lambda: view.seen.current() == "part")
-    said = {
-        view.timeline.words_at(QPointF(x, y)) for x in range(0, area.width(), 5) for y in range(0, area.height(), 9)
-    }
+    timeline, stale = view.timeline.chart, view.staleness.chart
+    assert timeline is not None
+    assert stale is not None
+    said = {timeline.read(x, y) for x in range(0, area.width(), 5) for y in range(0, area.height(), 9)}
     assert any(text.startswith("Worker 1: ") and " ms, applied at " in text for text in said)
     heights = range(0, view.staleness.height(), 7)
-    bars = {view.staleness.words_at(QPointF(x, y)) for x in range(0, view.staleness.width(), 5) for y in heights}
+    bars = {stale.read(x, y) for x in range(0, view.staleness.width(), 5) for y in heights}
     assert any(text.startswith("Staleness 2: ") for text in bars)
 
 

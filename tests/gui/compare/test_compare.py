@@ -171,9 +171,9 @@ def shown(program: Program, qtbot: QtBot) -> CompareScene:
     program.window.show_tab(COMPARE_TAB)
     view = program.actions.compare.view
     view.sets.button("listed").click()
-    qtbot.waitUntil(lambda: view.canvas.scene is not None and len(view.canvas.scene.groups) > 0)
-    assert view.canvas.scene is not None
-    return view.canvas.scene
+    qtbot.waitUntil(lambda: view.scene is not None and len(view.scene.groups) > 0)
+    assert view.scene is not None
+    return view.scene
 
 
 def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qtbot: QtBot) -> None:
@@ -184,7 +184,7 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     view = program.actions.compare.view
     view.pages.choose("parallel")
     shown(program, qtbot)
-    qtbot.waitUntil(lambda: view.canvas.scene is not None and bool(view.canvas.scene.shares), timeout=60_000)
+    qtbot.waitUntil(lambda: view.scene is not None and bool(view.scene.shares), timeout=60_000)
     scene = shown(program, qtbot)
     assert scene.told.startswith("What mattered for test accuracy, from 16 results. A random forest says so")
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
@@ -215,7 +215,7 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
     assert scene.groups[2].ink.place == 0.0
     assert 0.0 < (scene.groups[1].ink.place or 0) < 1.0, "rates that span a factor of 50 lie on a logarithmic scale"
     program.window.bottom.filter.setText("adam")
-    qtbot.waitUntil(lambda: len(program.actions.compare.view.canvas.scene.groups) == 2)  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: len(program.actions.compare.view.scene.groups) == 2)  # type: ignore[union-attr]
 
 
 def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
@@ -227,13 +227,13 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         view.pages.button(page).click()
         scene = shown(program, qtbot)
         chart = view.canvas.chart
-        assert chart is not None
+        assert isinstance(chart, CompareChart)
         if page == "scatter":
             place = next(one for one in scene.places if one.group == 2)
             spot = QPointF(*chart.spot(place.x, place.y))
         else:
             spot = QPointF(*chart.line(2)[-1])
-        assert view.canvas.nearest(spot) == 2
+        assert chart.pick(spot.x(), spot.y()) == "2"
         assert chart.words_of(2)[0].startswith("Run 4")
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
@@ -285,9 +285,9 @@ def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, sessi
     view = program.actions.compare.view
     view.value.setCurrentIndex(view.value.findData("loss"))
     view.sets.button("listed").click()
-    qtbot.waitUntil(lambda: len(view.canvas.scene.groups) == 4)  # type: ignore[union-attr]
-    assert view.canvas.scene is not None
-    assert view.canvas.scene.y.span.high < 100
+    qtbot.waitUntil(lambda: len(view.scene.groups) == 4)  # type: ignore[union-attr]
+    assert view.scene is not None
+    assert view.scene.y.span.high < 100
 
 
 def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: FakeSession) -> None:

@@ -22,7 +22,7 @@ CARD = find_card(load_builtin().exercises, "perceptron")
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(700, 420)
     panel.show_card(CARD)

@@ -13,14 +13,15 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from clew_gui.charts.measured import EMPTY
+from clew_gui.charts.measured import EMPTY, MeasuredChart
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Series
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, save_csv
+from tests.gui.plots.test_plots import colours, save_csv, wear
 
 SIZES = [10.0, 100.0, 1000.0]
 TIMES = {"Python loop": [1e-6, 1e-5, 1e-4], "NumPy": [2e-6, 2e-6, 3e-6]}
@@ -42,7 +43,7 @@ def vectorized(session: FakeSession, factor: float = 1.0) -> FakeRun:
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(900, 420)
     panel.show_card(find_card(load_builtin().exercises, "vectorize"))
@@ -59,19 +60,25 @@ def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
     return panel.measured
 
 
+def chart_of(view: MeasuredView) -> MeasuredChart:
+    assert isinstance(view.chart, MeasuredChart)
+    return view.chart
+
+
 def at(view: MeasuredView, size: float, plot: int = 0) -> QPoint:
-    chart = view.chart()
+    chart = chart_of(view)
     return QPoint(round(chart.column(plot, size)), round(chart.frames[plot].box.middle))
 
 
 def read(view: MeasuredView) -> tuple[int, float] | None:
     """Plot and size that are read out."""
-    return view.reading
+    at = view.reading
+    return chart_of(view).nearest(at.x(), at.y()) if at is not None else None
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_each_series_is_a_line_in_a_colour_of_the_theme(panel: ConvergencePlots, qtbot: QtBot, theme: Theme) -> None:
-    panel.set_theme(theme)
+    wear(panel, theme)
     view = show(panel, qtbot, vectorized(FakeSession()))
     found = colours(view.grab().toImage())
     assert {theme.surface.upper(), theme.curve(0).colour.upper(), theme.curve(1).colour.upper()} <= found
@@ -100,12 +107,12 @@ def test_points_appear_while_they_are_measured(panel: ConvergencePlots, qtbot: Q
 def test_of_several_runs_the_selected_one_is_plain_and_named(panel: ConvergencePlots, qtbot: QtBot) -> None:
     session = FakeSession()
     slow, fast = vectorized(session, 10), vectorized(session)
-    chart = show(panel, qtbot, slow, fast).chart()
+    chart = chart_of(show(panel, qtbot, slow, fast))
     mains = [(drawn.run.run_id, drawn.name) for drawn in chart.drawn_lines[0] if drawn.main]
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
     assert len(chart.drawn_lines[0]) == 4
     panel.set_runs([])
-    assert panel.measured.chart().words() == EMPTY
+    qtbot.waitUntil(lambda: chart_of(panel.measured).words() == EMPTY, timeout=5000)
 
 
 def test_where_a_run_has_one_line_runs_keep_their_own_colours(panel: ConvergencePlots, qtbot: QtBot) -> None:
@@ -116,7 +123,7 @@ def test_where_a_run_has_one_line_runs_keep_their_own_colours(panel: Convergence
         run.begin(1)
         run.feed(point("Test accuracy", 8, accuracy, "Test accuracy", ""), point("Counted", 8, 1e6, "Memory", "B"))
         runs.append(run)
-    chart = show(panel, qtbot, *runs).chart()
+    chart = chart_of(show(panel, qtbot, *runs))
     assert sorted(drawn.index for drawn in chart.drawn_lines[1]) == sorted(run.index for run in runs)
     heading, rows = chart.reading(1, 8.0)
     assert heading == "Multiplications 8"
@@ -146,10 +153,10 @@ def test_mouse_and_keys_read_out_the_nearest_size(panel: ConvergencePlots, qtbot
 
 def test_axes_are_linear_on_demand(panel: ConvergencePlots, qtbot: QtBot) -> None:
     view = show(panel, qtbot, vectorized(FakeSession()))
-    log = view.chart()
+    log = chart_of(view)
     assert log.column(0, 100) - log.column(0, 10) == pytest.approx(log.column(0, 1000) - log.column(0, 100), abs=1)
     panel.set_log_y(False)
-    linear = view.chart()
+    linear = chart_of(view)
     assert linear.column(0, 100) - linear.column(0, 10) < 0.2 * (linear.column(0, 1000) - linear.column(0, 100))
 
 
@@ -194,13 +201,13 @@ def device(number: int, x: list[float], y: list[float]) -> Series:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_timeline_has_a_row_of_bars_for_each_device(panel: ConvergencePlots, qtbot: QtBot, theme: Theme) -> None:
     panel.show_card(find_card(load_builtin().exercises, "model-parallel"))
-    panel.set_theme(theme)
+    wear(panel, theme)
     run = piped(FakeSession())
     view = show(panel, qtbot, run)
-    assert len(view.chart().frames) == 2, "no room for a timeline without bars"
+    assert len(chart_of(view).frames) == 2, "no room for a timeline without bars"
     run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
     show(panel, qtbot, run)
-    frame = view.chart().frames[2]
+    frame = chart_of(view).frames[2]
     image = view.grab().toImage()
     found = {
         (row, moment): image.pixelColor(round(frame.column(moment + 0.3)), round(frame.row(row))).name()
@@ -220,14 +227,14 @@ def test_a_moment_of_a_timeline_is_read_out(panel: ConvergencePlots, qtbot: QtBo
     run = piped(FakeSession())
     run.feed(device(1, [0, 1, 2, 4], [1, 0, -1, 0]), device(2, [1, 2], [1, 0]))
     view = show(panel, qtbot, run)
-    view.read_at(at(view, 2.0, 2).toPointF())
+    QTest.mouseMove(view, at(view, 2.0, 2))
     assert read(view) == (2, 2.0)
-    heading, rows = view.chart().reading(2, 2.0)
+    heading, rows = chart_of(view).reading(2, 2.0)
     assert heading == "Time 2.00 s"
     assert [(drawn.name, text, drawn.index) for drawn, text in rows] == [
         ("Device 1", "backward 1", 1),
         ("Device 2", "waits", -1),
     ]
     before = view.grab().toImage()
-    view.read_at(at(view, 1.0, 2).toPointF())
+    QTest.mouseMove(view, at(view, 1.0, 2))
     assert view.grab().toImage() != before

@@ -11,6 +11,7 @@ from clew_gui.app import Program
 from clew_gui.charts.curves.layout import empty_sentence
 from clew_gui.views.plots.kinds import KINDS_OF, Page
 from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import Catalogue, SurfaceSpec
 from clew_shared.catalogue import find_card, load_builtin
@@ -66,7 +67,7 @@ def test_a_plot_waits_for_values_only_as_long_as_some_may_come(qtbot: QtBot) -> 
     run = fakes.FakeSession().add(exercise="first")
     run.begin(3)
     run.feed(State(state=RunState.FAILED, step=3))
-    plots = ConvergencePlots(LIGHT)
+    plots = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(plots)
     plots.show_card(fakes.card(id="first"))
     run.reading = 0.5

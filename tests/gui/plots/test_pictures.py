@@ -49,7 +49,7 @@ from clew_gui.plotting.pictures import (
 )
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.plots.pictures.view import PicturesView
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
@@ -72,7 +72,7 @@ from clew_shared.journal.history import Figure, fits
 from clew_shared.spec import RunSpec
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, save_csv
+from tests.gui.plots.test_plots import colours, save_csv, wear
 
 PICTURES = (
     ImageGrid("digits", "Reconstructions", columns=2),
@@ -131,7 +131,7 @@ def card() -> ExerciseCard:
 
 @pytest.fixture
 def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(1000, 640)
     panel.show_card(card)
@@ -144,21 +144,26 @@ def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
 def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
     panel.show_runs(runs, runs[0].id, "", {})
     panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: panel.pictures.canvas.settled, timeout=5000)
+    qtbot.waitUntil(lambda: panel.pictures.settled, timeout=5000)
     return panel.pictures
 
 
+def chart_of(view: PicturesView) -> PicturesChart:
+    assert isinstance(view.chart, PicturesChart)
+    return view.chart
+
+
 def steps_shown(view: PicturesView) -> set[int]:
-    return {one.figure.step for one in view.canvas.taken if one.figure is not None}
+    return {one.figure.step for one in view.taken if one.figure is not None}
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_each_form_is_painted_in_the_colours_of_the_theme_and_said_in_words(
     panel: ConvergencePlots, qtbot: QtBot, theme: Theme
 ) -> None:
-    panel.set_theme(theme)
+    wear(panel, theme)
     view = show(panel, qtbot, pictured(FakeSession(), 400))
-    found = colours(view.canvas.grab().toImage())
+    found = colours(view.grab().toImage())
     assert {theme.surface.upper(), theme.accent.upper(), "#646464"} <= found, "100 of 255 is the images' grey"
     assert view.accessibleDescription() == (
         "Reconstructions at step 400: 4 images of 3 × 3 pixels."
@@ -178,14 +183,14 @@ def test_the_slider_goes_back_in_time_and_follows_the_run_at_its_end(panel: Conv
     run.feed(*taken(100), *taken(200))
     show(panel, qtbot, run)
     assert steps_shown(view) == {200}
-    latest = view.canvas.grab().toImage()
+    latest = view.grab().toImage()
     run.feed(*taken(300))
     show(panel, qtbot, run)
     assert steps_shown(view) == {300}, "it follows"
-    assert view.canvas.grab().toImage() != latest
+    assert view.grab().toImage() != latest
 
-    view.canvas.setFocus()
-    QTest.keyClick(view.canvas, Qt.Key.Key_Left)
+    view.setFocus()
+    QTest.keyClick(view, Qt.Key.Key_Left)
     assert steps_shown(view) == {200}
     run.feed(*taken(400))
     show(panel, qtbot, run)
@@ -209,7 +214,7 @@ def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
     qtbot.waitUntil(lambda: steps_shown(view) == {100}, timeout=5000)
     first.history.figures.pop("norms")
     show(panel, qtbot, first)
-    assert [one.figure is None for one in view.canvas.taken] == [False] * 5 + [True]
+    assert [one.figure is None for one in view.taken] == [False] * 5 + [True]
     assert view.accessibleDescription().endswith("Gradient norm: not taken yet")
 
 
@@ -217,25 +222,25 @@ def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(panel: C
     view = show(panel, qtbot, pictured(FakeSession(), 100))
 
     def form() -> HistogramPicture:
-        return next(one for one in view.canvas.shown.forms if isinstance(one, HistogramPicture))
+        return next(one for one in chart_of(view).forms if isinstance(one, HistogramPicture))
 
     area = form().axes.frame.box
     grip = QPoint(round(form().column(0.5)), round(area.middle))
-    QTest.mousePress(view.canvas, Qt.MouseButton.LeftButton, pos=grip)
-    QTest.mouseMove(view.canvas, QPoint(round(form().column(0.25)), grip.y()))
-    QTest.mouseRelease(view.canvas, Qt.MouseButton.LeftButton)
-    value = view.canvas.thresholds["errors"]
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=grip)
+    QTest.mouseMove(view, QPoint(round(form().column(0.25)), grip.y()))
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton)
+    value = view.thresholds["errors"]
     assert value == pytest.approx(0.25, abs=0.01)
     assert_as_scikit_learn(form().judgement, value)
     assert form().judgement == Judgement(3, 2, 0, 2)
     assert view.accessibleDescription().count("Precision 60.00 %, Recall 100.00 %") == 1
 
     view.threshold.setValue(800)
-    value = view.canvas.thresholds["errors"]
+    value = view.thresholds["errors"]
     assert value == pytest.approx(0.8, abs=0.01)
     assert_as_scikit_learn(form().judgement, value)
     view.reset_zoom()
-    assert view.canvas.thresholds == {"errors": 0.5}
+    assert view.thresholds == {"errors": 0.5}
 
 
 def test_a_threshold_begins_where_the_run_judged_at_the_shown_step_until_it_is_moved(
@@ -247,14 +252,14 @@ def test_a_threshold_begins_where_the_run_judged_at_the_shown_step_until_it_is_m
         msgspec.structs.replace(one, threshold=value) for one, value in zip(errors, (0.25, 0.65), strict=True)
     ]
     view = show(panel, qtbot, run)
-    assert view.canvas.thresholds == {"errors": 0.65}
-    view.canvas.set_step(100)
-    assert view.canvas.thresholds == {"errors": 0.25}
-    view.canvas.set_threshold("errors", 0.4)
-    view.canvas.set_step(None)
-    assert view.canvas.thresholds == {"errors": 0.4}
+    assert view.thresholds == {"errors": 0.65}
+    view.set_step(100)
+    assert view.thresholds == {"errors": 0.25}
+    view.set_threshold("errors", 0.4)
+    view.set_step(None)
+    assert view.thresholds == {"errors": 0.4}
     view.reset_zoom()
-    assert view.canvas.thresholds == {"errors": 0.65}
+    assert view.thresholds == {"errors": 0.65}
 
 
 def assert_as_scikit_learn(found: Judgement | None, threshold: float) -> None:
@@ -291,14 +296,14 @@ def test_without_one_of_the_classes_there_is_no_curve() -> None:
 def test_the_areas_under_the_curves_are_shown_and_the_curves_where_there_is_room(
     panel: ConvergencePlots, qtbot: QtBot
 ) -> None:
-    canvas = show(panel, qtbot, pictured(FakeSession(), 100)).canvas
-    (form,) = (one for one in canvas.shown.forms if isinstance(one, HistogramPicture))
+    canvas = show(panel, qtbot, pictured(FakeSession(), 100))
+    (form,) = (one for one in chart_of(canvas).forms if isinstance(one, HistogramPicture))
     area = f"ROC AUC {100 * roc_auc_score(CLASSES, SCORES):.2f} %"
     assert area in form.words()
-    tile = next(one for one in canvas.shown.tiles if one.taken.spec.id == "errors")
+    tile = next(one for one in chart_of(canvas).tiles if one.taken.spec.id == "errors")
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.box.centre).toPoint())
     drawing = Drawing(LIGHT, UsualSizes())
-    canvas.shown.forms[0].draw(drawing)
+    chart_of(canvas).forms[0].draw(drawing)
     assert {"ROC", "PR"} <= {one.text for one in drawing.items if isinstance(one, Words)}
 
 
@@ -313,22 +318,22 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     panel: ConvergencePlots, qtbot: QtBot
 ) -> None:
     view = show(panel, qtbot, pictured(FakeSession(), 100))
-    canvas = view.canvas
-    grid, wrong, codes, errors, confusion, norms = canvas.shown.forms
+    canvas = view
+    grid, wrong, codes, errors, confusion, norms = chart_of(canvas).forms
     assert isinstance(grid, Images)
     assert isinstance(wrong, Images)
     assert isinstance(confusion, Table)
     assert grid.columns == 2
-    assert [form.read(-5, -5) for form in canvas.shown.forms] == [""] * 6
+    assert [form.read(-5, -5) for form in chart_of(canvas).forms] == [""] * 6
     assert grid.read(*grid.box(3).centre) == "image 4"
     assert wrong.read(*wrong.box(1).centre) == "one, answer two"
-    named = Images(canvas.shown.tiles[1], msgspec.structs.replace(wrong.image, answers=b""))
+    named = Images(chart_of(canvas).tiles[1], msgspec.structs.replace(wrong.image, answers=b""))
     assert named.read(*named.box(1).centre) == "one", "images with a class and no answer have its name below them"
     assert named.words() == "4 images of 3 × 3 pixels"
     assert named.box(2).y > named.box(0).bottom + 12
     assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
     assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
-    assert norms.read(canvas.shown.tiles[5].room.x + 20, canvas.shown.tiles[5].room.y + 8) == "first: 0.00100"
+    assert norms.read(chart_of(canvas).tiles[5].room.x + 20, chart_of(canvas).tiles[5].room.y + 8) == "first: 0.00100"
     norms.draw(drawing := Drawing(LIGHT, UsualSizes()))
     assert {"0.001", "0.01", "0.1"} <= {item.text for item in drawing.items if isinstance(item, Words)}, "its axis"
     assert codes.words() == "3 points of 2 classes", "one is no finite number"
@@ -336,10 +341,10 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     QTest.mouseMove(canvas, QPointF(*confusion.box(0, 1).centre).toPoint())
     assert canvas.grab().toImage() != plain
 
-    tile = canvas.shown.tiles[4].box
+    tile = chart_of(canvas).tiles[4].box
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.centre).toPoint())
     assert [one.spec.id for one in canvas.taken] == ["confusion"]
-    assert canvas.shown.tiles[0].box.width > 2 * tile.width
+    assert chart_of(canvas).tiles[0].box.width > 2 * tile.width
     canvas.setFocus()
     QTest.keyClick(canvas, Qt.Key.Key_Escape)
     assert len(canvas.taken) == 6
@@ -348,8 +353,8 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
 def test_while_only_the_pointer_moves_no_picture_is_painted_again(
     panel: ConvergencePlots, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    canvas = show(panel, qtbot, pictured(FakeSession(), 100)).canvas
-    plain, table = canvas.grab().toImage(), canvas.shown.forms[4]
+    canvas = show(panel, qtbot, pictured(FakeSession(), 100))
+    plain, table = canvas.grab().toImage(), chart_of(canvas).forms[4]
     assert isinstance(table, Table)
     painted: list[Drawing] = []
     honest = PicturesChart.draw
@@ -365,7 +370,7 @@ def test_while_only_the_pointer_moves_no_picture_is_painted_again(
     QTest.mouseMove(canvas, QPoint(0, 0))
     assert canvas.grab().toImage() == plain
     assert painted == []
-    canvas.set_theme(DARK)
+    wear(panel, DARK)
     canvas.grab()
     assert len(painted) == 1
 
@@ -423,7 +428,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
     )
     run.feed(*(msgspec.structs.replace(one, class_labels=names) for one in (wrong, codes)), confusion)
     view = show(panel, qtbot, run)
-    gallery, points, table = view.canvas.shown.forms
+    gallery, points, table = chart_of(view).forms
     assert isinstance(gallery, Images)
     assert isinstance(points, ScatterPicture)
     assert isinstance(table, Table)
@@ -504,12 +509,12 @@ def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, q
     session = FakeSession()
     first, second = pictured(session, 100, 200), pictured(session, 100)
     view = show(panel, qtbot, first, second)
-    canvas, others = view.canvas, view.others
+    canvas, others = view, view.others
     assert [others.itemData(k) for k in range(others.count())] == ["", second.id]
-    alone = len(canvas.shown.tiles)
+    alone = len(chart_of(canvas).tiles)
     others.setCurrentIndex(1)
     others.activated.emit(1)
-    shown = canvas.shown
+    shown = chart_of(canvas)
     assert [one.figure.step for one in shown.taken if one.figure is not None] == [200] * alone + [100] * alone
     assert all(tile.box.right < 500 for tile in shown.tiles[:alone])
     assert all(tile.box.x > 500 for tile in shown.tiles[alone:])
@@ -522,7 +527,7 @@ def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, q
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton)
     assert canvas.thresholds["errors"] == pytest.approx(0.25, abs=0.02), "of both runs"
     show(panel, qtbot, first)
-    assert len(canvas.shown.tiles) == alone
+    assert len(chart_of(canvas).tiles) == alone
     assert others.isHidden()
 
 
@@ -697,19 +702,19 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     program.window.run_view.controls.pages.button("pictures").click()
     view = program.window.run_view.plots.pictures
     qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)
-    view.canvas.set_threshold("errors", mean + 0.3)
+    view.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"
     view.use.click()
     editor = program.window.next_run.form.row("deviations").editor.widget()
     assert program.window.next_run.form.values()["deviations"] == 3.0
     assert editor.hasFocus()
     assert not editor.visibleRegion().isEmpty()
-    view.canvas.set_threshold("errors", mean + 400)
+    view.set_threshold("errors", mean + 400)
     assert not view.use.isEnabled(), "it would end in a field that is wrong"
     assert "which no run takes" in view.said
     assert "must be at most" in view.use.toolTip()
     assert program.window.next_run.form.values()["deviations"] == 3.0
-    view.canvas.set_threshold("errors", mean + 0.4)
+    view.set_threshold("errors", mean + 0.4)
     assert view.use.isEnabled()
 
 

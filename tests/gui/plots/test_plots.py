@@ -27,7 +27,8 @@ from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.theme.theme import DARK, LIGHT
+from clew_gui.views.theme.parts import Appearance, retheme_all
+from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Diverged, Live
@@ -72,9 +73,15 @@ def add(panel: ConvergencePlots, *runs: RunStyle) -> None:
     panel.set_runs([*panel.canvas.runs, *runs])
 
 
+def wear(panel: ConvergencePlots, theme: Theme) -> None:
+    """Show the panel in another theme."""
+    panel.appearance.theme = theme
+    retheme_all(panel)
+
+
 @pytest.fixture
 def empty(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(900, 400)
     panel.set_plots(PLOTS, GOALS, METRICS)
@@ -117,7 +124,7 @@ def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_curves_goal_and_ground_have_the_colours_of_the_theme(panel: ConvergencePlots, theme: object) -> None:
     chosen = DARK if theme is DARK else LIGHT
-    panel.set_theme(chosen)
+    wear(panel, chosen)
     seen = colours(panel.canvas.grab().toImage())
     assert {chosen.surface, chosen.curves[0], chosen.curves[1], chosen.grid, chosen.ok} <= seen
     assert (DARK if chosen is LIGHT else LIGHT).curves[0] not in seen

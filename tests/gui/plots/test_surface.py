@@ -16,12 +16,13 @@ from pytestqt.qtbot import QtBot
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours
+from tests.gui.plots.test_plots import colours, wear
 from tests.recording import record
 
 
@@ -50,7 +51,7 @@ def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int,
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(LIGHT)
+    panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(900, 420)
     card = line()
@@ -86,7 +87,7 @@ def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
 def test_paths_have_the_colours_of_their_runs_on_a_map_of_the_theme(
     panel: ConvergencePlots, surface: SurfaceView, theme: Theme
 ) -> None:
-    panel.set_theme(theme)
+    wear(panel, theme)
     seen = colours(surface.grab().toImage())
     assert {theme.surface, theme.curves[0], theme.curves[1], theme.text} <= seen
     assert (DARK if theme is LIGHT else LIGHT).curves[0] not in seen

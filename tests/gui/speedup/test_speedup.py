@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QBoxLayout
 from pytestqt.qtbot import QtBot
@@ -201,10 +200,9 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
         train(run, 0.1)
     view = shown(program, session, qtbot, "4 GPUs train 3.1")
     canvas = view.canvases[1]
-    spots = [
-        canvas.words_at(point)
-        for point in (QPointF(x, y) for x in range(0, canvas.width(), 6) for y in range(0, canvas.height(), 6))
-    ]
+    chart = canvas.chart
+    assert chart is not None
+    spots = [chart.read(x, y) for x in range(0, canvas.width(), 6) for y in range(0, canvas.height(), 6)]
     assert "Measured: 4 devices, 76.9 %" in spots
     assert "Slides' table: JURECA, Simple Image Benchmark, 4 devices, 80.9 %" in spots
     assert "" in spots

@@ -13,6 +13,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import draw_grid
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.layout import (
     AXIS_HEIGHT,
@@ -58,7 +59,7 @@ class CurveLine:
     live: bool = False
 
 
-class CurvesChart(CurvesLayout):
+class CurvesChart(CurvesLayout, Chart):
     """Curves in stacked plots, with axes, goals, events, marks, captions and the names of the runs. ``unit_label`` is
     written below the x axis."""
 

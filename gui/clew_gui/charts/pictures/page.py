@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.charts.pictures.bars import Bars, Shares
 from clew_gui.charts.pictures.distributions import DistributionsPicture
@@ -50,10 +51,12 @@ class Beside(NamedTuple):
     thresholds: Mapping[str, float]
 
 
-class PicturesChart:
+class PicturesChart(Chart):
     """Lays out the pictures of a run. ``taken`` are the pictures to show, ``thresholds`` where those of histograms
     are, by the picture's id. The title of a picture has its step, unless that is ``step``, which is shown
     elsewhere. Those of a run ``beside`` are in the right half."""
+
+    draws_reading = True
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class PicturesChart:
 
     def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
         """Adds the read-out at a pixel, over the step in the head of that picture."""
-        number = self.tile_at(x, y)
+        number = self._number_at(x, y)
         words = self.forms[number].read(x, y) if number is not None else ""
         if number is None or not words:
             return
@@ -109,19 +112,27 @@ class PicturesChart:
         room = box.width - (drawing.width(note) + 12 if note else 0)
         drawing.text(box.x, middle, tile.taken.spec.title, theme.text2, "captionStrong", room=room)
 
-    def tile_at(self, x: float, y: float) -> int | None:
-        """The number of the tile at a pixel."""
+    def _number_at(self, x: float, y: float) -> int | None:
         return next((k for k, tile in enumerate(self.tiles) if tile.box.holds(x, y)), None)
 
-    def grip_at(self, x: float, y: float) -> int | None:
+    def tile_at(self, x: float, y: float) -> str:
+        """The id of the picture at a pixel."""
+        number = self._number_at(x, y)
+        return "" if number is None else self.taken[number].spec.id
+
+    def grip_at(self, x: float, y: float) -> str:
         """The number of the tile whose threshold is at a pixel."""
-        return next(
-            (k for k, form in enumerate(self.forms) if isinstance(form, HistogramPicture) and form.grips(x, y)), None
-        )
+        forms = enumerate(self.forms)
+        return next((str(k) for k, form in forms if isinstance(form, HistogramPicture) and form.grips(x, y)), "")
+
+    def value_at(self, grip: str, x: float, y: float) -> tuple[float, float] | None:
+        """The threshold at a pixel; None where another picture has come since the press."""
+        form = self.forms[int(grip)] if int(grip) < len(self.forms) else None
+        return (form.value_at(x), 0.0) if isinstance(form, HistogramPicture) else None
 
     def read(self, x: float, y: float) -> str:
         """What is at a pixel of a picture."""
-        number = self.tile_at(x, y)
+        number = self._number_at(x, y)
         return "" if number is None else self.forms[number].read(x, y)
 
     def words(self) -> str:

@@ -345,4 +345,3 @@ class WindowActions(QObject):
         for bar, value in scrolled:
             bar.setValue(value)
         retheme_all(self.window)
-        self.window.run_view.plots.set_theme(self.window.appearance.theme)

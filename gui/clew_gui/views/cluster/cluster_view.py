@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -19,11 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.cluster import RatesChart, StalenessChart
+from clew_gui.charts.cluster import RatesChart, StalenessChart, TimelineChart, timeline_height
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role
-from clew_gui.views.charts.chart_widget import ChartWidget
-from clew_gui.views.cluster.timeline_widget import TimelineWidget
+from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role, Timeline
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -143,6 +142,7 @@ class ClusterView(QWidget):
         inside.setObjectName("canvas")
         self.rows: dict[tuple[str, int], RoleRow] = {}
         self._events: tuple[ClusterEvent, ...] | None = None
+        self._timeline: Timeline | None = None
         parts = (self._roles_card(), self._timeline_card(), self._plots(), self._banner(), self._events_card())
         whole = column(*parts, gap=8, margins=(16, 10, 16, 10), parent=inside)
         whole.setStretchFactor(self._pair, 1)
@@ -172,8 +172,12 @@ class ClusterView(QWidget):
         return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
 
     def _timeline_card(self) -> QFrame:
-        self.timeline = TimelineWidget(self._appearance)
-        self.timeline.seen_changed.connect(self.seen_changed)
+        self.timeline = ChartView(self._appearance, "Updates of each worker", keys=True, control=True)
+        self.timeline.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.timeline.zoomed.connect(lambda frame: self.seen_changed.emit(frame.x))
+        self.timeline.double_clicked.connect(lambda _tile: self.seen_changed.emit(None))
+        follow = QShortcut(QKeySequence(Qt.Key.Key_End), self.timeline, context=Qt.ShortcutContext.WidgetShortcut)
+        follow.activated.connect(lambda: self.seen_changed.emit(None))
         self._timeline_caption = Elided("", "caption", "2")
         self.seen = Segments(
             (("latest", "Latest"), ("part", "Part"), ("all", "Whole run")), "latest", "What the timeline shows"
@@ -188,8 +192,8 @@ class ClusterView(QWidget):
         return _card(column(head, self.timeline, gap=2, margins=(14, 7, 12, 6)))
 
     def _plots(self) -> QWidget:
-        self.staleness = ChartWidget(self._appearance, "Staleness of the gradients")
-        self.rates = ChartWidget(self._appearance, "Images per second of each worker")
+        self.staleness = ChartView(self._appearance, "Staleness of the gradients", least=150)
+        self.rates = ChartView(self._appearance, "Images per second of each worker", least=150)
         self._stale_caption, self._rates_title = Elided("", "caption", "2"), label("Images/s", "subtitle")
         self._pair = QWidget()
         self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
@@ -231,7 +235,9 @@ class ClusterView(QWidget):
         self._show_roles(scene.roles, refusal, threads)
         self.add.allow(not (refusal or threads), refusal or threads)
         self.config.allow(can_configure, threads or "No process has reported its address yet")
-        self.timeline.show_timeline(scene.timeline)
+        self._timeline = scene.timeline
+        self.timeline.setFixedHeight(timeline_height(scene.timeline))
+        self.timeline.show_chart(partial(TimelineChart, scene.timeline))
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
         self._timeline_caption.set_text("bar: computing, dot: update reaches the servers" if some else "bar: computing")
         everything = scene.timeline.x.size >= _ALL * scene.timeline.whole.size
@@ -287,15 +293,19 @@ class ClusterView(QWidget):
     # --- Asking -------------------------------------------------------------------------------------------------------
 
     def _choose_seen(self, which: str) -> None:
-        whole = self.timeline.whole()
-        part = self.timeline.part() if which == "part" else whole
-        self.seen_changed.emit(None if which == "latest" else part)
+        """The part that is shown stays; if the whole run is shown, its second half does."""
+        if self._timeline is None or which == "latest":
+            self.seen_changed.emit(None)
+            return
+        seen, whole = self._timeline.x, self._timeline.whole
+        part = seen if seen.size < _ALL * whole.size else Span(0.5 * (whole.low + whole.high), whole.high)
+        self.seen_changed.emit(part if which == "part" else whole)
 
     def _show_event(self, item: QListWidgetItem) -> None:
         """The timeline around an event."""
         clock = item.data(Qt.ItemDataRole.UserRole)
-        if isinstance(clock, float):
-            half = self.timeline.seen_size() / 2
+        if isinstance(clock, float) and self._timeline is not None:
+            half = self._timeline.x.size / 2
             self.seen_changed.emit(Span(max(0.0, clock - half), max(clock, half) + half))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

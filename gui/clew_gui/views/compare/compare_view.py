@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon, QPainter
@@ -21,10 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.compare import Form, ink_stroke, table_text
+from clew_gui.charts.compare import CompareChart, Form, ink_stroke, table_text
 from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import pen_of
-from clew_gui.views.compare.compare_canvas import CompareCanvas
 from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
@@ -62,7 +63,7 @@ class CompareView(QWidget):
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._appearance = appearance
-        self._scene: CompareScene | None = None
+        self.scene: CompareScene | None = None
         self._filling = False
         self._chosen: dict[QComboBox, str] = {}
         """The settings that a person chose last, kept also while another exercise lacks them."""
@@ -72,9 +73,9 @@ class CompareView(QWidget):
         self._logarithmic: Collection[str] = ()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.canvas = CompareCanvas(appearance)
-        self.canvas.group_chosen.connect(self._choose)
-        self.canvas.pointed.connect(self._point)
+        self.canvas = ChartView(appearance, "Comparison", least=170)
+        self.canvas.picked.connect(lambda name: self._choose(int(name)))
+        self.canvas.pointed.connect(lambda name: self._point(int(name or -1)))
         self.table = self._make_table()
         inside = column(self._first_row(), self._second_row(), self.canvas, gap=6, margins=(12, 8, 12, 6))
         inside.setStretchFactor(self.canvas, 1)
@@ -275,10 +276,11 @@ class CompareView(QWidget):
 
     def show_scene(self, scene: CompareScene, caption: str) -> None:
         """Show the picture and the table; ``caption`` says how many runs are compared."""
-        before, self._scene = self._scene, scene
+        before, self.scene = self.scene, scene
         self.caption.set_text(caption)
         self.export.setEnabled(bool(scene.groups))
-        self.canvas.show_scene(scene, self.page())
+        self.canvas.lift("")
+        self.canvas.show_chart(partial(CompareChart, scene, self.page()))
         if before is None or before.table != scene.table or _inks(before) != _inks(scene):
             self._fill_table(scene)
 
@@ -309,7 +311,7 @@ class CompareView(QWidget):
 
     def _tint(self) -> None:
         icons: dict[object, QIcon] = {}
-        for number, group in enumerate(self._scene.groups if self._scene is not None else ()):
+        for number, group in enumerate(self.scene.groups if self.scene is not None else ()):
             item = self.table.item(number, 0)
             if item is not None:
                 if group.ink not in icons:
@@ -318,16 +320,16 @@ class CompareView(QWidget):
 
     def _swatch(self, number: int) -> QIcon:
         picture = blank(_SWATCH)
-        if self._scene is not None:
+        if self.scene is not None:
             painter = QPainter(picture)
-            painter.setPen(pen_of(ink_stroke(self._scene.groups[number].ink, self._appearance.theme, 2.6)))
+            painter.setPen(pen_of(ink_stroke(self.scene.groups[number].ink, self._appearance.theme, 2.6)))
             painter.drawLine(0, _SWATCH.height() // 2, _SWATCH.width(), _SWATCH.height() // 2)
             painter.end()
         return QIcon(picture)
 
-    def _selected(self) -> int:
+    def _selected(self) -> str:
         found = {index.row() for index in self.table.selectedIndexes()}
-        return min(found, default=-1)
+        return str(min(found)) if found else ""
 
     def _point(self, number: int) -> None:
         item = self.table.item(number, 0) if number >= 0 else None
@@ -335,14 +337,14 @@ class CompareView(QWidget):
             self.table.scrollToItem(item)
 
     def _choose(self, number: int) -> None:
-        if self._scene is not None and 0 <= number < len(self._scene.groups):
-            self.run_chosen.emit(self._scene.groups[number].runs[0].id)
+        if self.scene is not None and 0 <= number < len(self.scene.groups):
+            self.run_chosen.emit(self.scene.groups[number].runs[0].id)
             self.table.selectRow(number)
 
     def copy_table(self) -> None:
         """The table to the clipboard, with tabs between its columns."""
-        if self._scene is not None:
-            QGuiApplication.clipboard().setText(table_text(self._scene.table, "\t"))
+        if self.scene is not None:
+            QGuiApplication.clipboard().setText(table_text(self.scene.table, "\t"))
 
     def retheme(self) -> None:
         """Tint the swatches again."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.charts.painter import paint_ring
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Theme
 
 REFRESH_MS: Final = 40
@@ -21,11 +22,11 @@ class DrawnWidget(QWidget):
     """Takes all the room there is and shows runs. A subclass draws in ``_advance``: when it comes into sight, when
     pixels become finer or coarser, and with the next frame after ``touch``."""
 
-    def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(name)
-        self._theme = theme
+        self._appearance = appearance
         self._ring = False
         self._runs: tuple[RunStyle, ...] = ()
         self._timer = QTimer(self)
@@ -47,9 +48,12 @@ class DrawnWidget(QWidget):
             self._runs = tuple(runs)
             self.touch()
 
-    def set_theme(self, theme: Theme) -> None:
+    @property
+    def _theme(self) -> Theme:
+        return self._appearance.theme
+
+    def retheme(self) -> None:
         """Change the colours."""
-        self._theme = theme
         self._redraw()
 
     def touch(self) -> None:

@@ -9,7 +9,6 @@ from PySide6.QtCore import QSize
 
 from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.views.theme.theme import Theme
 
 Kind = Literal["curves", "surface", "measured", "pictures", "by_hand"]
 """``PlotSpec``, ``SurfaceSpec``, ``SeriesPlot``, ``PictureSpec`` and ``ByHand`` of a card."""
@@ -30,9 +29,6 @@ class PlotKind(Protocol):
 
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs."""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
 
     def touch(self) -> None:
         """Asks for a new frame, because shown runs have something new."""

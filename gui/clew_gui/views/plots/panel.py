@@ -27,13 +27,12 @@ from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
-from clew_gui.views.plots.pictures.view import PicturesView
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
-from clew_gui.views.theme.parts import column, row
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance, column, row
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
 from clew_shared.goal_settings import is_for
@@ -97,18 +96,18 @@ class ConvergencePlots(QWidget):
     failed = Signal(object)
     """A file could not be written (a Problem)."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
+        self.appearance = appearance
         self._card: ExerciseCard | None = None
         self._shown: dict[str, RunModel] = {}
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
-        self.canvas = PlotCanvas(theme, self)
-        self.surface = SurfaceView(theme, self)
-        self.measured = MeasuredView(theme, self)
-        self.pictures = PicturesView(theme, self)
-        self.by_hand = ByHandView(theme, self)
+        self.canvas = PlotCanvas(appearance, self)
+        self.surface = SurfaceView(appearance, self)
+        self.measured = MeasuredView(appearance)
+        self.pictures = PicturesView(appearance)
+        self.by_hand = ByHandView(appearance)
         self.below: Below | None = None
         """What else is below the curves in a file."""
         self.pictures.deviations = self._deviations
@@ -128,10 +127,10 @@ class ConvergencePlots(QWidget):
         }
         for kind in self._drawn.values():
             kind.hide()
-        self.replay = ReplayBar(theme, self)
+        self.replay = ReplayBar(appearance, self)
         self.replay.moved.connect(self._show_step)
-        self.pictures.canvas.walked.connect(self.replay.walk)
-        self.pictures.canvas.steps_changed.connect(self._offer_steps)
+        self.pictures.stepped.connect(self.replay.walk)
+        self.pictures.steps_changed.connect(self._offer_steps)
         self.canvas.framed.connect(self._align_slider)
         self.canvas.view_changed.connect(self._offer_steps)
         kinds = row(self.canvas, *self._drawn.values(), gap=8)
@@ -209,9 +208,9 @@ class ConvergencePlots(QWidget):
         shown = KINDS_OF[self.page]
         there = bool({"curves", "surface", "pictures"} & set(shown))
         if shown == ("pictures",):
-            steps: Sequence[int] = self.pictures.canvas.steps
+            steps: Sequence[int] = self.pictures.steps
         else:
-            taken = self.pictures.canvas.steps if "pictures" in shown else []
+            taken = self.pictures.steps if "pictures" in shown else []
             last = max([run.history.last_step for run in self.canvas.runs] + taken, default=0)
             steps = replay_steps(last, even=self._has_even_steps) if there else ()
         self.replay.offer(steps, between=shown != ("pictures",))
@@ -220,7 +219,7 @@ class ConvergencePlots(QWidget):
         self._align_slider()
         if not visible:  # nobody could go back from there
             self.replay.go_to(None)
-        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.canvas.steps))
+        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.steps))
 
     def _align_slider(self) -> None:
         """Puts the slider below the x axis of the curves, each of its places below its step, where that can be."""
@@ -364,13 +363,6 @@ class ConvergencePlots(QWidget):
         for kind in self.kinds.values():
             kind.reset_zoom()
 
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._theme = theme
-        self.replay.set_theme(theme)
-        for kind in self.kinds.values():
-            kind.set_theme(theme)
-
     def knows(self, unit: XUnit | str) -> bool:
         """Whether any shown run can be drawn against ``unit``; if none can, its button is disabled."""
         return any(knows(run.history, XUnit(unit)) for run in self.canvas.runs)
@@ -378,7 +370,7 @@ class ConvergencePlots(QWidget):
     # ------------------------------------------------------------ files
     def _picture(self) -> ChartPage:
         beside = next((self._drawn[kind] for kind in KINDS_OF[self.page] if kind in self._drawn), None)
-        return plots_page(self.canvas, self._theme, beside, self.below)
+        return plots_page(self.canvas, self.appearance.theme, beside, self.below)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""

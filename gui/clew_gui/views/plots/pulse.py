@@ -18,7 +18,7 @@ from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span, XUnit, x_ticks
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pulse import PulseRow, is_placed, places_of, pulse_rows, seconds_of
-from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.canvas import PlotCanvas
 from clew_gui.views.theme.fold import FoldingSection
@@ -40,7 +40,7 @@ class PulseSection(FoldingSection):
     """
 
     def __init__(self, appearance: Appearance, canvas: PlotCanvas) -> None:
-        self._chart = ChartWidget(appearance, "What the run's machines do")
+        self._chart = ChartView(appearance, "What the run's machines do")
         self._chart.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         super().__init__(appearance, _TITLE, self._chart)
         self._canvas = canvas

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QSlider, QWidget
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.theme.parts import Appearance, label, row
-from clew_gui.views.theme.theme import Theme
 
 _GAP: Final = 6
 _HANDLE: Final = 16
@@ -42,9 +41,8 @@ class ReplayBar(QWidget):
     moved = Signal(object)
     """Asks to show everything as it was at this step (int); None: as it is now."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget) -> None:
         super().__init__(parent)
-        self._appearance = Appearance(theme)
         self.chosen: int | None = None
         """The step that a person has gone back to; None at the end."""
         self._steps: tuple[int, ...] = ()
@@ -55,17 +53,12 @@ class ReplayBar(QWidget):
         self.slider.setToolTip("Show everything as it was at a step (left and right arrow)")
         self.slider.valueChanged.connect(self._slid)
         tip = "Play: show all steps, one after the other"
-        self.play = PlayButton(self._appearance, self.slider, _EACH_MS, 1, "Play the steps", tip)
+        self.play = PlayButton(appearance, self.slider, _EACH_MS, 1, "Play the steps", tip)
         self.step = label("", "caption", "2")
         self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
         self._line = row(self.play, self.slider, self.step, gap=_GAP, parent=self)
         self._line.setStretchFactor(self.slider, 1)
         self._line.addStretch(0)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Change the colours."""
-        self._appearance.theme = theme
-        self.play.retheme()
 
     def align(self, left: float, right: float) -> None:
         """Put the middle of the handle below these columns at both ends; without an extent over the whole row."""

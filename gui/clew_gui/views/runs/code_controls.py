@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QPointF, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSlider, QWidget
 
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
@@ -15,8 +14,7 @@ from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.pictures import TakenPicture
-from clew_gui.views.charts.chart_widget import ChartWidget
-from clew_gui.views.theme.parts import Appearance, label
+from clew_gui.views.theme.parts import label
 
 _FINE: Final = 200
 """Places of a slider."""
@@ -105,34 +103,10 @@ class PlaneChart(PicturesChart):
             place = frame.at(self._code[0], self._code[1])
             drawing.marks([place[0]], [place[1]], theme.surface, 11.0, edge=Stroke(theme.text, 2.5))
 
+    def grip_at(self, x: float, y: float) -> str:
+        """The whole plane: a click moves the code there."""
+        return "code" if self.frame is not None and self.frame.box.holds(x, y) else ""
 
-class CodePlane(ChartWidget):
-    """The plane of a code's first two numbers: a click or a drag moves the code there."""
-
-    moved = Signal(tuple)
-
-    def __init__(self, appearance: Appearance) -> None:
-        super().__init__(appearance, "Plane of the code")
-        self._code: tuple[float, ...] = ()
-        self.setCursor(Qt.CursorShape.CrossCursor)
-
-    def show_code(self, taken: TakenPicture | None, code: tuple[float, ...]) -> None:
-        """Show a code among others; None: there is no plane."""
-        self._code = code
-        self.show_chart(None if taken is None else lambda box, sizes: PlaneChart(taken, code, box, sizes))
-
-    def move_to(self, at: QPointF) -> None:
-        """Move the code to a pixel, if that is in the plane."""
-        chart = self.chart
-        frame = chart.frame if isinstance(chart, PlaneChart) else None
-        if frame is not None and frame.box.holds(at.x(), at.y()):
-            self._code = (*frame.place(at.x(), at.y()), *self._code[2:])
-            self.moved.emit(self._code)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Moves the code."""
-        self.move_to(event.position())
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drags it along."""
-        self.move_to(event.position())
+    def value_at(self, grip: str, x: float, y: float) -> tuple[float, float] | None:
+        """The first two numbers of the code at a pixel; None beside the plane."""
+        return self.frame.place(x, y) if self.frame is not None and self.frame.box.holds(x, y) else None

@@ -306,7 +306,7 @@ class RunView(QWidget):
         self._sweep: SweepBar | None = None
         self.race = RaceBar(appearance)
         self.controls = PlotControls(appearance)
-        self.plots = ConvergencePlots(appearance.theme)
+        self.plots = ConvergencePlots(appearance)
         self.pulse = PulseSection(appearance, self.plots.canvas)
         self.plots.below = self.pulse.for_file
         box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))

@@ -4,6 +4,7 @@ shown at once."""
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,9 @@ from clew_gui.charts.chart import Layout
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.pictures import TakenPicture, pixels
-from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import image_of, paint_ring
-from clew_gui.views.runs.code_controls import CodePlane, CodeSliders
+from clew_gui.views.runs.code_controls import CodeSliders, PlaneChart
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
 from clew_shared.base.number_words import quantity
@@ -162,14 +163,15 @@ class TryDialog(Dialog):
         self.codes.clicked.connect(self._ask_codes)
         self.answer = label("", "title")
         self.about = label("The network of the run is being loaded…", "body", "2", wrap=True)
-        self.shares = ChartWidget(appearance, "Probabilities")
-        self.seen = ChartWidget(appearance, "What the network sees")
+        self.shares = ChartView(appearance, "Probabilities", least=150)
+        self.seen = ChartView(appearance, "What the network sees", least=150)
         self.sliders = CodeSliders()
         self.sliders.moved.connect(self._ask_code)
-        self.plane = CodePlane(appearance)
-        self.plane.moved.connect(self._ask_code)
+        self.plane = ChartView(appearance, "Plane of the code", grip=Qt.CursorShape.CrossCursor, least=150)
+        self.plane.gripped.connect(lambda _grip, x, y: self._move_code(x, y))
         self.sliders.hide()
         self.plane.hide()
+        self._code: tuple[float, ...] = ()
         self._image: TakenPicture | None = None
         """The last image that was asked, beside what is drawn from a code."""
         buttons = row(self.sample, self.open_file, self.clear, gap=6)
@@ -202,6 +204,11 @@ class TryDialog(Dialog):
     def _ask_codes(self) -> None:
         self._say("", "Looking at the codes. This takes a few seconds…")
         self._ask(TryRun(run=self._run, codes=True))
+
+    def _move_code(self, x: float, y: float) -> None:
+        """Ask about the code at a place of the plane of its first two numbers."""
+        self._code = (x, y, *self._code[2:])
+        self._ask_code(self._code)
 
     def _ask_code(self, code: tuple[float, ...]) -> None:
         self._ask(TryRun(run=self._run, code=code))
@@ -285,7 +292,8 @@ class TryDialog(Dialog):
         self.plane.setVisible(plane is not None)
         if self._next is None:  # a person has moved on: nothing jumps back under the mouse
             self.sliders.show_code(tried.code, tried.ranges)
-            self.plane.show_code(plane, tried.code)
+            self._code = tried.code
+            self.plane.show_chart(partial(PlaneChart, plane, tried.code) if plane is not None else None)
         if self._image is None:  # codes are noise: there is no image to encode
             for part in (self.field, self.open_file, self.clear, self.codes):
                 part.hide()

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from clew_gui.charts.speedup import ScalingChart
 from clew_gui.plotting.speedup import SpeedupScene
-from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.form.fields import NumberEdit
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -149,7 +149,7 @@ class SpeedupView(QWidget):
         return self.note
 
     def _plots(self) -> QWidget:
-        self.canvases = (ChartWidget(self._appearance, "Speed-up"), ChartWidget(self._appearance, "Efficiency"))
+        self.canvases = tuple(ChartView(self._appearance, name, least=150) for name in ("Speed-up", "Efficiency"))
         self._heads = (label("", "subtitle"), label("", "subtitle"))
         self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
         self._pair = QWidget()

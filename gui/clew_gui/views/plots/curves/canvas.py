@@ -23,7 +23,7 @@ from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves.crosshair import Overlay, snapped, stepped
 from clew_gui.views.plots.curves.plots_view import PlotsView
 from clew_gui.views.plots.drawn_widget import REFRESH_MS, DrawnWidget
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance
 from clew_shared.params import ParamSpec
 
 _NOTE: Final = 18.0
@@ -40,8 +40,8 @@ class PlotCanvas(DrawnWidget):
     framed = Signal()
     """A new frame was made."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Convergence plots", theme, parent)
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__("Convergence plots", appearance, parent)
         self._builder = SceneBuilder()
         self._setups: tuple[PlotSetup, ...] = ()
         self._view = View()

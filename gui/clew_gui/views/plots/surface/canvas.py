@@ -18,7 +18,7 @@ from clew_gui.views.charts.painter import SIZES, image_of, paint, rect_of
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.plots.surface.paths import Paths
 from clew_gui.views.plots.surface.reader import Reading, SurfaceReader
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import MetricSpec, SurfaceSpec
 
 _PIXELS: Final = 700_000
@@ -29,8 +29,8 @@ _FINE_MS: Final = 150
 class SurfaceCanvas(DrawnWidget):
     """Shows one surface. The map is worked out when what is visible changes, never because points arrive."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("Loss surface", theme, parent)
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__("Loss surface", appearance, parent)
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
         self._zoom: tuple[Span, Span] | None = None

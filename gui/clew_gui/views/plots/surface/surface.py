@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.views.plots.surface.canvas import SurfaceCanvas
-from clew_gui.views.theme.theme import Theme
+from clew_gui.views.theme.parts import Appearance
 
 _CLOSEST: Final = 1e-5  # of the grid's extent: closer, float32 heights would show their steps
 _FARTHEST: Final = 12.0
@@ -21,8 +21,8 @@ class SurfaceView(SurfaceCanvas):
 
     run_clicked = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(theme, parent)
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(appearance, parent)
         self._pressed: tuple[QPointF, Frame] | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

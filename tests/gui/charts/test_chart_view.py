@@ -5,13 +5,14 @@ from __future__ import annotations
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.drawing import Drawing, TextSizes
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.views.charts.chart_widget import ChartWidget
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.theme.parts import Appearance
 
 
-class Word:
+class Word(Chart):
     """A chart of one word."""
 
     def __init__(self, box: Box, sizes: TextSizes) -> None:
@@ -30,7 +31,7 @@ class Word:
 
 
 def test_a_chart_is_laid_out_again_when_its_room_or_the_size_of_text_changes(qtbot: QtBot) -> None:
-    widget = ChartWidget(Appearance(), "Chart")
+    widget = ChartView(Appearance(), "Chart")
     qtbot.addWidget(widget)
     widget.resize(300, 200)
     widget.show_chart(Word)
