@@ -17,8 +17,9 @@ from clew_gui.app import Program, build_app
 from clew_gui.session.runs import RunModel
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.actions.dialogs import LiveDialog
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.surface.surface import SurfaceView
-from clew_gui.views.race.race_dialog import RaceDialog
+from clew_gui.views.race.study_dialogs import LaneEdit
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
@@ -191,8 +192,8 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
     window.next_run.race.click()
-    (dialog,) = [found for found in window.findChildren(RaceDialog) if found.isVisible()]
-    lanes = len(dialog.rows)
+    (dialog,) = [found for found in window.findChildren(FormDialog) if found.isVisible()]
+    lanes = len(dialog.findChildren(LaneEdit))
     dialog.go.click()
     window.run_view.controls.pages.button("surface").click()
 

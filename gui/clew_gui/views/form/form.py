@@ -67,12 +67,13 @@ class FormRow:
         spec: ParamSpec,
         usual: Usual | None = ON_SLIDES,
         sweep: Callable[[], None] = lambda: None,
+        make: Callable[[ParamSpec], Editor] = make_editor,
     ) -> None:
         self.spec = spec
         self.usual = usual
         self.several: Several | None = None
         self._sweep = sweep
-        self.editor: Editor = make_editor(spec)
+        self.editor: Editor = make(spec)
         self.value: Value = spec.default
         self.problem: Problem | None = None
         self.remark: Problem | None = None
@@ -204,6 +205,11 @@ class FormRow:
             widget.setVisible(visible and not self.folded)
 
 
+def without_name(found: Problem) -> str:
+    """The problem without the name that its field has in files."""
+    return found.text.replace(f" ({found.where})", "", 1)
+
+
 def short(found: Problem, spec: ParamSpec) -> str:
     """The problem without the field's name, which is beside it."""
     named = f"{spec.label} ({spec.name}): "
@@ -252,12 +258,13 @@ class ParamForm(QWidget):
         usual: Usual | None = ON_SLIDES,
         heads: bool = True,
         folded: Collection[str] = SELDOM,
+        make: Callable[[ParamSpec], Editor] = make_editor,
     ) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._appearance = appearance
-        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit) for spec in specs}
+        self.appearance = appearance
+        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit, make) for spec in specs}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
         self._folded, self._marks_changes = folded, usual is not None
         self._quiet = False
@@ -277,7 +284,7 @@ class ParamForm(QWidget):
         line = 0
         for title, specs in groups.items():
             if heads:
-                head = GroupHead(self._appearance, title)
+                head = GroupHead(self.appearance, title)
                 head.setChecked(title not in self._folded)
                 head.toggled.connect(lambda _on: self._fold())
                 grid.addWidget(head, line, 0, 1, 3)
@@ -332,8 +339,9 @@ class ParamForm(QWidget):
         for form_row in self._rows.values():
             form_row.dress_label()
 
-    def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Put problems that came from elsewhere under their fields, with what to do about each."""
+    def show_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Puts problems that came from elsewhere under their fields, with what to do about each; returns those of which
+        none is here."""
         by_field: dict[str, list[Problem]] = {}
         for found in problems:
             by_field.setdefault(found.where, []).append(found)
@@ -342,6 +350,7 @@ class ParamForm(QWidget):
                 text = "\n".join(map(str, several))
                 self._rows[name].problem = msgspec.structs.replace(several[0], text=text, hint="")
                 self._rows[name].show_state()
+        return [found for name, several in by_field.items() if name not in self._rows for found in several]
 
     def only_problems(self, problems: Iterable[Problem]) -> None:
         """Put these under their fields in place of what earlier calls put there."""

@@ -14,7 +14,7 @@ from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.views.form.data_choice import Check, DataChoice, is_own
 from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
+from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column, without_name
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import WAITS, preset_values
@@ -515,5 +515,5 @@ def _why_broken(found: Problem) -> str:
 def _why_not(problems: tuple[Problem, ...]) -> str:
     if not problems:
         return ""
-    first = problems[0].text.replace(f" ({problems[0].where})", "", 1)  # the name in files means nothing here
+    first = without_name(problems[0])
     return first if len(problems) == 1 else f"{len(problems)} fields need another value. {first}"

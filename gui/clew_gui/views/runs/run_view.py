@@ -11,8 +11,7 @@ from clew_gui.views.plots.kinds import Page
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
-from clew_gui.views.race.race_bar import RaceBar
-from clew_gui.views.race.sweep_bar import SweepBar
+from clew_gui.views.race.study_bar import StudyBar
 from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -300,8 +299,6 @@ class RunView(QWidget):
 
     card_made = Signal(RunCard)
     """A first run is to be shown."""
-    sweep_made = Signal(SweepBar)
-    """A first run of a sweep is to be shown."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -310,8 +307,7 @@ class RunView(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.hello = EmptyRunView(appearance)
         self._card: RunCard | None = None
-        self._sweep: SweepBar | None = None
-        self.race = RaceBar(appearance)
+        self.study = StudyBar(appearance)
         self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance.theme)
         self.pulse = PulseSection(appearance, self.plots.canvas)
@@ -320,7 +316,7 @@ class RunView(QWidget):
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
-        self._whole = column(self.hello, self.race, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        self._whole = column(self.hello, self.study, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
         self._join_controls()
 
@@ -359,28 +355,13 @@ class RunView(QWidget):
         )
 
     @property
-    def sweep(self) -> SweepBar:
-        """Returns the bar that shows how far the selected run's sweep is; made with the first sweep."""
-        if self._sweep is None:
-            self._sweep = SweepBar(self._appearance)
-            self._whole.insertWidget(self._whole.indexOf(self.race), self._sweep)
-            tab_from(self.race, self._sweep)
-            self.sweep_made.emit(self._sweep)
-        return self._sweep
-
-    def hide_sweep(self) -> None:
-        """Hides the bar of the sweep, if there is one."""
-        if self._sweep is not None:
-            self._sweep.hide()
-
-    @property
     def card(self) -> RunCard:
         """The selected run's card; made with the first run."""
         if self._card is None:
             self._card = RunCard(self._appearance)
             self._card.hide()
             self._whole.insertWidget(1, self._card)
-            tab_from(self.race, self._card)
+            tab_from(self.study, self._card)
             self.card_made.emit(self._card)
         return self._card
 
@@ -394,4 +375,4 @@ class RunView(QWidget):
         """A low window gives its height to the plots."""
         super().resizeEvent(event)
         self.hello.make_room(self.height())
-        self.race.make_room(self.height() < LOW)
+        self.study.make_room(self.height() < LOW)
