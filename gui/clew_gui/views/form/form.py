@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, RunEdit, make_editor
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, set_role
@@ -16,8 +16,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
 from clew_shared.study.sweep import is_many, read_range, read_values
 
-LABEL_WIDTH = 112
-RESET_WIDTH = 22
+LABEL_WIDTH, RESET_WIDTH, _GAP = 112, 22, 6
 
 
 class Usual(NamedTuple):
@@ -112,14 +111,14 @@ class FormRow:
         grid.addWidget(self.editor.widget(), line, 1)
         return line + 2
 
-    def put_beside(self, button: QWidget) -> None:
-        """Share the field's place with a button."""
-        self._beside = (button,)
+    def put_beside(self, *buttons: QWidget) -> None:
+        """Share the field's place with buttons."""
+        self._beside = buttons
         if self._grid is not None:
             self._grid.removeWidget(self.editor.widget())
-            both = row(self.editor.widget(), button, gap=8)
-            both.setStretch(0, 1)
-            self._grid.addLayout(both, self._line, 1)
+            all_ = row(self.editor.widget(), *buttons, gap=8)
+            all_.setStretch(0, 1)
+            self._grid.addLayout(all_, self._line, 1)
 
     @property
     def reset(self) -> IconButton:
@@ -277,8 +276,7 @@ class ParamForm(QWidget):
     def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
         grid = QGridLayout(self)
         grid.setContentsMargins(16, 2, 12, 4)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(6)
+        grid.setSpacing(_GAP)
         grid.setColumnMinimumWidth(0, LABEL_WIDTH)
         grid.setColumnStretch(1, 1)
         line = 0
@@ -292,8 +290,10 @@ class ParamForm(QWidget):
                 line += 1
             for spec in specs:
                 line = self._rows[spec.name].put(grid, line)
-        if self._marks_changes:
-            keep_column(grid, line)
+        if self._marks_changes:  # all fields end at the same edge, whether one has an arrow or none
+            room = QWidget()
+            room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
+            grid.addWidget(room, line, 2)
 
     def sizeHint(self) -> QSize:
         """Returns a size that is never wider than the panel it scrolls in."""
@@ -410,11 +410,16 @@ class ParamForm(QWidget):
                 one.show_state()
 
 
-def keep_column(grid: QGridLayout, line: int) -> None:
-    """Keep the room of the reset arrows while none is there, so that all fields end at the same edge."""
-    room = QWidget()
-    room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
-    grid.addWidget(room, line, 2)
+def field_rows(*rows: tuple[str, QWidget]) -> QFormLayout:
+    """Rows of label and field for what is no hyperparameter, with the edges of a ``ParamForm``."""
+    form = QFormLayout()
+    form.setContentsMargins(16, 2, 12 + _GAP + RESET_WIDTH, 2)
+    form.setSpacing(_GAP)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for name, field in rows:
+        form.addRow(name, field)
+        form.labelForField(field).setFixedWidth(LABEL_WIDTH)
+    return form
 
 
 def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:
