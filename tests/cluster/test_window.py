@@ -29,7 +29,7 @@ from clew_gui.ssh.dial import PATIENCE_S
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.views.actions.site_actions import the_doctor
-from clew_gui.views.race.sweep_dialog import SweepDialog
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.sites import prompts
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog
@@ -314,9 +314,9 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     form.use_data("digits")
     form.form.row("steps").editor.set_value(20)
     dialog = sweep_dialog(student)
-    dialog.fields["optimizer"].setText("sgd, adam")
-    dialog.fields["learning_rate"].setText("0.01, 0.1, 0.5")
-    dialog.seeds.setText("1, 2")
+    dialog.form.row("optimizer").editor.set_value("sgd, adam")
+    dialog.form.row("learning_rate").editor.set_value("0.01, 0.1, 0.5")
+    dialog.form.row(".seeds").editor.set_value("1, 2")
     assert (dialog.go.text().strip(), dialog.go.isEnabled()) == ("Start 12 runs", True)
     dialog.go.click()
 
@@ -334,7 +334,7 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     before = finished()
     assert 4 <= len(before) < 12, "it was killed half-way"
 
-    student.window.run_view.sweep.go_on.click()
+    student.window.run_view.study.go_on.click()
     student.until(lambda: len(finished()) == 12, RUN_S)
     student.until(lambda: all(run.complete for run in scope.runs()), RUN_S)
     runs = scope.runs()
@@ -350,10 +350,10 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
         judge(cluster.run_there(run.id), folder, run.history, len(folder.attempts()))
 
 
-def sweep_dialog(student: Student) -> SweepDialog:
+def sweep_dialog(student: Student) -> FormDialog:
     """The dialog behind the form's button."""
     student.window.next_run.sweep.click()
-    return [one for one in student.window.findChildren(SweepDialog) if one.isVisible()][-1]
+    return [one for one in student.window.findChildren(FormDialog) if one.isVisible()][-1]
 
 
 def test_the_doctors_dialog_shows_what_the_doctor_finds(cluster: MiniCluster, qtbot: QtBot, tmp_path: Path) -> None:

@@ -303,9 +303,9 @@ def test_a_folder_of_images_is_chosen_as_data(panel: NextRun, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("text", "good"), [("7", True), ("2147483647", True), ("2147483648", False), ("x", False)])
 def test_the_seed_is_checked(panel: NextRun, text: str, good: bool) -> None:
-    panel.seed.setText(text)
+    panel.seed.row("seed").editor.set_value(text)
     assert panel.run.isEnabled() is good
-    assert panel.seed_error.isVisible() is not good
+    assert panel.seed.row("seed").error.isVisible() is not good
 
 
 def test_an_exercise_without_data_asks_for_none(panel: NextRun) -> None:

@@ -7,8 +7,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.race.race_bar import RaceBar, RaceEntry
-from clew_gui.views.race.race_dialog import RaceDialog, shared_words
+from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.race.study_bar import RaceEntry, StudyBar
+from clew_gui.views.race.study_dialogs import LaneEdit, shared_words
 from clew_gui.views.theme.parts import Appearance, Button
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import MetricSpec
@@ -16,6 +17,7 @@ from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import check
+from clew_shared.study.study import StudySpec
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 
@@ -32,13 +34,26 @@ def program(open_window: Opener, session: FakeSession) -> Program:
 
 
 @pytest.fixture
-def dialog(program: Program) -> RaceDialog:
+def dialog(program: Program) -> FormDialog:
     program.window.next_run.race.click()
     return opened(program)
 
 
-def opened(program: Program) -> RaceDialog:
-    return [one for one in program.window.findChildren(RaceDialog) if one.isVisible()][-1]
+def opened(program: Program) -> FormDialog:
+    return [one for one in program.window.findChildren(FormDialog) if one.isVisible()][-1]
+
+
+def lanes(dialog: FormDialog) -> list[LaneEdit]:
+    found = [dialog.form.row(f"lane {place}").editor for place in range(1, 7)]
+    return [one for one in found if isinstance(one, LaneEdit)]
+
+
+def study(dialog: FormDialog) -> StudySpec:
+    """What the dialog hands over."""
+    found: list[StudySpec] = []
+    dialog.asked.connect(found.append)
+    dialog.go.click()
+    return found[0]
 
 
 def train(run: FakeRun, metrics: tuple[MetricSpec, ...], *losses: float) -> None:
@@ -59,22 +74,15 @@ def train(run: FakeRun, metrics: tuple[MetricSpec, ...], *losses: float) -> None
     )
 
 
-def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: RaceDialog) -> None:
-    assert [row.lane.name for row in dialog.rows] == [
-        "SGD",
-        "Momentum",
-        "Nesterov",
-        "Adagrad",
-        "RMSprop",
-        "Adam",
-    ]
-    assert all(row.box.isChecked() for row in dialog.rows)
-    assert dialog.steps.text() == "400"
+def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: FormDialog) -> None:
+    names = [dialog.form.row(f"lane {place}").label.text() for place in range(1, 7)]
+    assert names == ["SGD", "Momentum", "Nesterov", "Adagrad", "RMSprop", "Adam"]
+    assert all(lane.box.isChecked() for lane in lanes(dialog))
+    assert dialog.form.values()["steps"] == 400
     assert dialog.go.accessibleName() == "Start 6 runs"
-    study = dialog.study()
-    assert (study.steps, study.metric, study.target) == (400, "loss", 0.001)
-    assert study.base.seed == 1
-    dialog.reject()
+    made = study(dialog)
+    assert (made.steps, made.metric, made.target) == (400, "loss", 0.001)
+    assert made.base.seed == 1
 
 
 def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None:
@@ -89,36 +97,33 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
     form.race.click()
     dialog = opened(program)
-    assert dialog.study().base.data == "digits"
-    assert dialog.samples.text() == "= 25,000 images"
-    dialog.reject()
+    assert dialog.summary.text().startswith("25,000 images each. Everything else is as in the form: seed 1, Digits")
+    assert study(dialog).base.data == "digits"
 
 
-def test_lanes_rates_and_budget_may_be_changed_and_mistakes_are_told(dialog: RaceDialog) -> None:
-    for row in dialog.rows[2:]:
-        row.box.setChecked(False)
-        assert row.rate is not None
-        assert not row.rate.isEnabled()
-    rate = dialog.rows[1].rate
-    assert rate is not None
-    rate.setText("0.02")
-    dialog.steps.setText("50")
-    study = dialog.study()
-    assert [lane.values["learning_rate"] for lane in study.lanes] == [0.01, 0.02]
-    assert study.steps == 50
-    height = dialog.height()
+def test_lanes_rates_and_budget_may_be_changed_and_mistakes_are_told(dialog: FormDialog) -> None:
+    for lane in lanes(dialog)[2:]:
+        lane.box.setChecked(False)
+        assert not lane.rate.isEnabled()
+    rate, height = lanes(dialog)[1].rate, dialog.height()
     rate.setText("-1")
     assert dialog.height() > height
     assert not dialog.go.isEnabled()
-    assert dialog.error.text().startswith("Momentum: ")
+    assert dialog.go.toolTip().startswith("Momentum: ")
+    assert dialog.form.row("lane 2").error.text().startswith("Must be ")
     rate.setText("0.02")
     assert dialog.height() == height, "as high as before anything was wrong"
-    for row in dialog.rows:
-        row.box.setChecked(False)
+    for lane in lanes(dialog)[:2]:
+        lane.box.setChecked(False)
     assert dialog.error.text() == "No lane is chosen."
     dialog.go.click()
     assert dialog.isVisible()
-    dialog.reject()
+    for lane in lanes(dialog)[:2]:
+        lane.box.setChecked(True)
+    dialog.form.row("steps").editor.set_value(50)
+    made = study(dialog)
+    assert [lane.values["learning_rate"] for lane in made.lanes] == [0.01, 0.02]
+    assert made.steps == 50
 
 
 def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
@@ -154,7 +159,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     program.window.resize(1440, 1100)
     program.window.next_run.race.click()
     opened(program).go.click()
-    bar, card = program.window.run_view.race, program.controller.scope.card
+    bar, card = program.window.run_view.study, program.controller.scope.card
     assert card is not None
     assert bar.isVisible()
     runs = list(session.runs.values())
@@ -167,7 +172,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     train(runs[5], card.metrics, 23.0, 0.0005)
     session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
     qtbot.waitUntil(lambda: bar.entries[0].place == 1, timeout=5000)
-    program.actions.races.refresh()
+    program.actions.studies.refresh()
     assert [entry.words for entry in bar.entries[:4]] == [
         "1 Adam 0.2, step 1",
         "2 Nesterov 0.01, step 2",
@@ -185,9 +190,9 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
 def test_without_a_race_there_is_no_button_and_no_strip(open_window: Opener) -> None:
     program = open_window()
     assert program.window.next_run.race.isHidden()
-    program.actions.races.ask()
-    assert program.window.findChildren(RaceDialog) == []
-    assert program.window.run_view.race.isHidden()
+    program.actions.studies.ask_race()
+    assert program.window.findChildren(FormDialog) == []
+    assert program.window.run_view.study.isHidden()
     assert program.window.run_view.controls.pages.isHidden()
 
 
@@ -249,10 +254,10 @@ def test_a_wide_window_shows_both(open_window: Opener, qtbot: QtBot) -> None:
 
 
 def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:
-    bar = RaceBar(Appearance(LIGHT))
+    bar = StudyBar(Appearance(LIGHT))
     qtbot.addWidget(bar)
     lanes = [RaceEntry(place, str(place), place, "Momentum 0.0125", "best loss 0.0000123") for place in range(1, 7)]
-    bar.show_places("Optimizer race", "", lanes)
+    bar.show_study("Optimizer race", "", lanes)
     for width in (700, 830, 1140, 1400):
         bar.resize(width, 200)
         bar.show()

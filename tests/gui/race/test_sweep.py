@@ -9,7 +9,7 @@ import time
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -17,9 +17,10 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.kept_studies import kept_study, study_lock
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.form.next_run import AGAIN_S
-from clew_gui.views.race.predict_dialog import PredictDialog
-from clew_gui.views.race.sweep_dialog import ManyChoices, RangeButton, RangeDialog, SweepDialog
+from clew_gui.views.race.study_dialogs import ManyChoices
+from clew_gui.views.theme.parts import Button
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Predicted, State
@@ -39,22 +40,31 @@ def program(open_window: Opener, session: FakeSession) -> Program:
     return open_window(session, exercise="linear-regression", catalogue=load_builtin())
 
 
-def opened(program: Program) -> SweepDialog:
+def opened(program: Program) -> FormDialog:
     program.window.next_run.sweep.click()
-    return [one for one in program.window.findChildren(SweepDialog) if one.isVisible()][-1]
+    return shown(program)
+
+
+def shown(program: Program) -> FormDialog:
+    """The dialog that was opened last."""
+    return [one for one in program.window.findChildren(FormDialog) if one.isVisible()][-1]
+
+
+def write(dialog: FormDialog, name: str, text: str) -> None:
+    dialog.form.row(name).editor.set_value(text)
 
 
 def test_several_values_become_runs_that_are_steered_together(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
     assert not dialog.go.isEnabled()
     assert dialog.error.text() == "", "nothing is red before anything is typed"
-    assert dialog.cost.text().startswith("No setting has several values yet.")
-    dialog.fields["learning_rate"].setText("0.01 to 10000 log 2")
-    assert "at most" in dialog.error.text(), "the exercise's own limits hold for each value"
-    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
-    dialog.seeds.setText("1, 2")
+    assert dialog.summary.text().startswith("No setting has several values yet.")
+    write(dialog, "learning_rate", "0.01 to 10000 log 2")
+    assert "at most" in dialog.form.row("learning_rate").error.text(), "the exercise's own limits hold for each value"
+    write(dialog, "learning_rate", "0.001 to 0.1 log 3")
+    write(dialog, ".seeds", "1, 2")
     assert dialog.go.text().strip() == "Start 6 runs"
-    assert dialog.cost.text() == "6 runs. How long they take is known after the first run."
+    assert dialog.summary.text() == "6 runs. How long they take is known after the first run."
     dialog.go.click()
     runs = list(session.runs.values())
     assert [(run.spec.params["learning_rate"], run.spec.seed) for run in runs] == [
@@ -69,7 +79,7 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
     session.tell(states=frozenset(session.runs))
     program.controller.select(runs[3].id)
     program.controller.curves_changed.emit()
-    bar = program.window.run_view.sweep
+    bar = program.window.run_view.study
     assert bar.title.text() == "Sweep", "the exercise's title is above"
     assert bar.sentence.whole() == "0 of 6 runs finished, 1 under way, 5 waiting"
     assert bar.pause.text().strip() == "Pause"
@@ -79,23 +89,23 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
     assert bar.pause.text().strip() == "Resume"
     bar.pause.click()
     assert session.asked[-1] == ("unpause", runs[0].id)
-    bar.first_asked.emit()
+    bar.first.trigger()
     assert [run.queue for run in runs[2:]] == [1, 2, 3, 4], "in their own order, before the other run"
-    bar.last_asked.emit()
+    bar.last.trigger()
     assert (other.queue, [run.queue for run in runs[2:]]) == (1, [2, 3, 4, 5])
 
 
 def test_choices_are_ticked_and_numbers_need_no_blanks(open_window: Opener, session: FakeSession) -> None:
     program = open_window(session)
     dialog = opened(program)
-    optimizer = dialog.fields["optimizer"]
+    optimizer = dialog.form.row("optimizer").editor
     assert isinstance(optimizer, ManyChoices)
     assert [entry.text() for entry in optimizer.entries.values()][:2] == ["SGD", "Momentum"]
     optimizer.entries["adam"].trigger()
-    assert optimizer.text() == "sgd, adam"
-    assert QPushButton.text(optimizer).strip() == "SGD, Adam", "in words"
-    dialog.fields["learning_rate"].setText("0.01,0.1")
-    dialog.fields["steps"].setText("1,000")
+    assert optimizer.raw() == "sgd, adam"
+    assert optimizer.text().strip() == "SGD, Adam", "in words"
+    write(dialog, "learning_rate", "0.01,0.1")
+    write(dialog, "steps", "1,000")
     assert dialog.go.text().strip() == "Start 4 runs"
     dialog.go.click()
     assert {run.spec.params["optimizer"] for run in session.runs.values()} == {"sgd", "adam"}
@@ -105,13 +115,15 @@ def test_choices_are_ticked_and_numbers_need_no_blanks(open_window: Opener, sess
 
 def test_a_range_is_put_together_from_its_ends(program: Program) -> None:
     dialog = opened(program)
-    rate = next(one for one in dialog.findChildren(RangeButton) if one.accessibleName() == "Range of Learning rate")
-    rate.low.setText("0.001")
-    rate.high.setText("0.1")
-    rate.many.setText("3")
-    assert rate.log.isChecked(), "a rate is best looked at by its logarithm"
-    rate.use.click()
-    assert dialog.fields["learning_rate"].text() == "0.001 to 0.1 log 3"
+    next(one for one in dialog.findChildren(Button) if one.accessibleName() == "Range of Learning rate").click()
+    ends = shown(program)
+    write(ends, "low", "0.001")
+    assert not ends.go.isEnabled()
+    write(ends, "high", "0.1")
+    write(ends, "many", "3")
+    assert ends.form.values()["log"], "a rate is best looked at by its logarithm"
+    ends.go.click()
+    assert dialog.form.row("learning_rate").editor.raw() == "0.001 to 0.1 log 3"
     assert dialog.go.text().strip() == "Start 3 runs"
 
 
@@ -119,11 +131,11 @@ def test_the_seeds_come_first_and_the_button_stays_where_it_is(program: Program)
     dialog = opened(program)
     QApplication.processEvents()
     before = dialog.go.mapTo(dialog, QPoint())
-    dialog.seeds.setText("1,2,3")
+    write(dialog, ".seeds", "1,2,3")
     QApplication.processEvents()
     assert dialog.go.mapTo(dialog, QPoint()) == before
     fields = [one.accessibleName() for one in dialog.findChildren(QLineEdit)]
-    assert fields[0] == "Values of Seeds"
+    assert fields[0] == "Seeds"
 
 
 def test_a_sweep_on_a_site_says_where_and_at_what_cost(open_window: Opener, places: Places, qtbot: QtBot) -> None:
@@ -132,17 +144,17 @@ def test_a_sweep_on_a_site_says_where_and_at_what_cost(open_window: Opener, plac
     program = open_window(FakeSession())
     program.window.next_run.where.choose("site:cave")
     dialog = opened(program)
-    dialog.seeds.setText("1, 2")
-    assert dialog.cost.text() == "2 runs in one job on The Cave: 2 nodes, at most 2 node-hours."
+    write(dialog, ".seeds", "1, 2")
+    assert dialog.summary.text() == "2 runs in one job on The Cave: 2 nodes, at most 2 node-hours."
 
 
 def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
-    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
-    dialog.seeds.setText("1, 2")
+    write(dialog, "learning_rate", "0.001 to 0.1 log 3")
+    write(dialog, ".seeds", "1, 2")
     dialog.go.click()
     runs = list(session.runs.values())
-    bar = program.window.run_view.sweep
+    bar = program.window.run_view.study
     assert not bar.go_on.isVisibleTo(bar), "all of them wait"
     runs[0].feed(State(state=RunState.FINISHED))
     bar.end.click()
@@ -162,7 +174,7 @@ def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, ses
 
 def test_a_sweep_that_a_terminal_is_doing_is_not_continued_here(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
-    dialog.fields["learning_rate"].setText("0.001 to 0.1 log 3")
+    write(dialog, "learning_rate", "0.001 to 0.1 log 3")
     dialog.go.click()
     runs = list(session.runs.values())
     runs[0].feed(State(state=RunState.FINISHED))
@@ -172,10 +184,10 @@ def test_a_sweep_that_a_terminal_is_doing_is_not_continued_here(program: Program
     assert lock.acquire()
     program.controller.select(runs[0].id)
     program.controller.curves_changed.emit()
-    bar = program.window.run_view.sweep
+    bar = program.window.run_view.study
     assert bar.sentence.whole() == "1 of 3 runs finished, 2 not started; another program is doing the rest"
     assert not bar.go_on.isVisibleTo(bar)
-    program.actions.sweeps.go_on()
+    program.actions.studies.go_on()
     assert not [ask for ask in session.asked if ask[0] == "continue_study"]
     lock.release()
     program.controller.curves_changed.emit()
@@ -195,8 +207,8 @@ def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> Non
     assert "at most" in rate.error.text()
     rate.editor.widget().setText("0.01..1")  # type: ignore[attr-defined]
     rate.offer.click()
-    dialog = next(one for one in program.window.findChildren(SweepDialog) if one.isVisible())
-    assert dialog.fields["learning_rate"].text() == "0.01 to 1 log 5", "rates differ by factors"
+    dialog = shown(program)
+    assert dialog.form.row("learning_rate").editor.raw() == "0.01 to 1 log 5", "rates differ by factors"
     assert dialog.go.text().strip() == "Start 5 runs"
     rate.editor.widget().setText("0.2")  # type: ignore[attr-defined]
     assert form.run.isEnabled()
@@ -208,11 +220,11 @@ def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
 ) -> None:
     form = program.window.next_run
     form.range.click()
-    dialog = next(one for one in program.window.findChildren(RangeDialog) if one.isVisible())
-    dialog.low.setText("20")
+    dialog = shown(program)
+    write(dialog, "low", "20")
     assert not dialog.go.isEnabled()
     assert "a higher highest one, got 20 and 10" in dialog.error.text()
-    dialog.low.setText("0.0001")
+    write(dialog, "low", "0.0001")
     dialog.go.click()
     (run,) = session.runs.values()
     assert run.spec.rate_range == RateRange(0.0001, 10.0)
@@ -237,15 +249,16 @@ def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_
 ) -> None:
     form = program.window.next_run
     form.predict.click()
-    dialog = next(one for one in program.window.findChildren(PredictDialog) if one.isVisible())
+    dialog = shown(program)
     assert not dialog.go.isEnabled(), "nothing is expected"
-    dialog.metrics.setCurrentIndex(dialog.metrics.findData("loss"))
+    write(dialog, "metric", "loss")
     for wrong in ("much", "1e301"):
-        dialog.value.setText(wrong)
+        write(dialog, "value", wrong)
         assert not dialog.go.isEnabled()
-        assert dialog.error.text()
-    dialog.value.setText("0.25")
+        assert dialog.error.text() or dialog.form.row("value").error.text()
+    write(dialog, "value", "0.25")
     assert not dialog.error.text()
+    assert not dialog.form.row("value").error.text()
     QTest.keyClick(dialog, Qt.Key.Key_Return)
     expected = form.prediction
     assert expected is not None
@@ -278,7 +291,7 @@ def test_the_dialog_says_which_seeds_change_nothing(open_window: Opener) -> None
     program = open_window(FakeSession(), catalogue=load_builtin(), size=(1280, 800))
     program.window.next_run.sweep.click()
     dialog = opened(program)
-    dialog.seeds.setText("1, 2")
-    assert "The seed changes nothing here (Order: File order)" in dialog.cost.text()
-    dialog.fields["order"].setText("shuffle")
-    assert "The seed" not in dialog.cost.text()
+    write(dialog, ".seeds", "1, 2")
+    assert "The seed changes nothing here (Order: File order)" in dialog.summary.text()
+    write(dialog, "order", "shuffle")
+    assert "The seed" not in dialog.summary.text()

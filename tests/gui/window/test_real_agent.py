@@ -16,9 +16,9 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program, build_app
 from clew_gui.session.runs import RunModel
 from clew_gui.targets.local_agent import find_agent
-from clew_gui.views.actions.dialogs import LiveDialog
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.surface.surface import SurfaceView
-from clew_gui.views.race.race_dialog import RaceDialog
+from clew_gui.views.race.study_dialogs import LaneEdit
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
@@ -152,9 +152,9 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
 
     # Change the learning rate while it runs.
     window.run_view.card.rate.click()
-    (dialog,) = [found for found in window.findChildren(LiveDialog) if found.isVisible()]
-    dialog.field("learning_rate").setText("0.01")
-    dialog.apply.click()
+    (dialog,) = [found for found in window.findChildren(FormDialog) if found.isVisible()]
+    dialog.form.row("learning_rate").editor.set_value(0.01)
+    dialog.go.click()
     student.until(lambda: bool(student.run.history.live), "the change")
     assert student.run.history.live[0].value == 0.01
 
@@ -191,8 +191,8 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
     window.next_run.race.click()
-    (dialog,) = [found for found in window.findChildren(RaceDialog) if found.isVisible()]
-    lanes = len(dialog.rows)
+    (dialog,) = [found for found in window.findChildren(FormDialog) if found.isVisible()]
+    lanes = len(dialog.findChildren(LaneEdit))
     dialog.go.click()
     window.run_view.controls.pages.button("surface").click()
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QDialog, QMainWindow, QMenu, QWidget
 
 from clew_gui.app import Program
-from clew_gui.views.race.race_bar import RaceBar, RaceEntry
+from clew_gui.views.race.study_bar import RaceEntry, StudyBar
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import choose, own_file, set_to
@@ -49,8 +49,8 @@ def entries(count: int) -> list[RaceEntry]:
 
 def test_the_chips_of_a_race_are_never_windows(strays: Strays, open_window: Opener) -> None:
     program = open_window()
-    bar: RaceBar = program.window.run_view.race
-    bar.show_places("Optimizers", "Adam leads.", entries(5))
+    bar: StudyBar = program.window.run_view.study
+    bar.show_study("Optimizers", "Adam leads.", entries(5))
     assert strays.found == []
 
 
@@ -63,5 +63,5 @@ def test_a_tour_of_all_tabs_messages_and_exercises_shows_no_stray_window(strays:
     for exercise in ("linear-regression", "autoencoder", "vectorize", "ps-lab", "softmax"):
         program.controller.open_exercise(exercise)
         QApplication.processEvents()
-    program.actions.sweeps.ask()
+    program.actions.studies.ask_sweep()
     assert strays.found == []

@@ -12,7 +12,8 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QPushB
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, LiveDialog, TextDialog
+from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
@@ -213,16 +214,16 @@ def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) ->
 
 def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) -> None:
     busy.window.run_view.card.rate.click()
-    dialog = dialog_of(busy, LiveDialog)
-    assert isinstance(dialog, LiveDialog)
-    field = dialog.field("learning_rate")
-    assert field.text() == "0.005"  # as changed before, not as started
-    field.setText("-1")
-    dialog.apply.click()
+    dialog = dialog_of(busy, FormDialog)
+    assert isinstance(dialog, FormDialog)
+    row = dialog.form.row("learning_rate")
+    assert row.editor.raw() == "0.005"  # as changed before, not as started
+    row.editor.set_value(-1)
+    dialog.go.click()
     assert dialog.isVisible()
-    assert dialog.error.text() == "Must be greater than 0, got -1"
-    field.setText("0.001")
-    dialog.apply.click()
+    assert row.error.text() == "Must be greater than 0, got -1"
+    row.editor.set_value(0.001)
+    dialog.go.click()
     assert session_of(busy).asked[-1][2:] == ("learning_rate", 0.001)
 
 
@@ -231,7 +232,7 @@ def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
     assert run is not None
     busy.window.actions_["rate"].trigger()
     closed: list[int] = []
-    dialog_of(busy, LiveDialog).finished.connect(closed.append)
+    dialog_of(busy, FormDialog).finished.connect(closed.append)
     session.tell(states=frozenset({next(one for one in session.runs if one != run.id)}))
     tick(busy)
     assert not closed, "another run's news"
@@ -247,7 +248,7 @@ def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
 def test_own_values_that_were_replaced_come_back(busy: Program, way: str) -> None:
     form = busy.window.next_run
     form.form.row("learning_rate").editor.set_value(0.123)
-    form.seed.set_value(7)
+    form.seed.set_values({"seed": 7})
     own = form.spec()
     if way == "preset":
         form.preset.setCurrentIndex(form.preset.findData("adam"))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from clew_gui.session.study_runner import KnownRun, next_point, progress
-from clew_gui.views.actions.sweep_actions import sweep_words
+from clew_gui.views.actions.study_actions import sweep_words
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.goal_settings import idle_seeds

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from PySide6.QtCore import QRectF, QRegularExpression, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -26,14 +27,15 @@ from clew_gui.base.settings import LocalSettings
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.views.actions.agent_settings import AgentSettings
-from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import short
+from clew_gui.views.form.fields import Editor, choose_quietly, combo
+from clew_gui.views.form.form import ParamForm
+from clew_gui.views.form.form_dialog import Asked, FormDialog
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Elided, Segments, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, convert, format_value
+from clew_shared.params import ParamSpec, Value, format_value
 from clew_shared.spec import RunSpec
 from clew_shared.study.written_code import written_code, written_forms
 
@@ -249,63 +251,33 @@ class CodeDialog(PythonDialog):
             return str(error.problems[0]), ""
 
 
-class LiveDialog(Dialog):
-    """Changes what may be changed while the run goes on. Acts from the next block."""
-
-    changed = Signal(str, float)
-
-    def __init__(
-        self, parent: QWidget, appearance: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]
-    ) -> None:
-        title = live[0][0].label if len(live) == 1 else "Change while it runs"
-        super().__init__(parent, title, f"Takes effect on run {number} within a moment and is marked on its curve.")
-        self._fields: list[tuple[ParamSpec, Value, NumberEdit]] = []
-        for spec, value in live:
-            self._add_field(appearance, spec, value)
-        self.apply = Button(appearance, "Change", "primarySmall")
-        self.apply.clicked.connect(self._apply)
-        self.error = self.finish_checked(appearance, self.apply)
-
-    def _add_field(self, appearance: Appearance, spec: ParamSpec, value: Value) -> None:
-        edit = NumberEdit(spec)
-        edit.setAccessibleName(spec.label)
-        edit.setMinimumHeight(32)
-        edit.set_value(value)
-        edit.selectAll()
-        name = label(f"{spec.label}, now {format_value(value)}", "strong")
-        name.setBuddy(edit)
-        self.add(name)
-        steps = row(edit, gap=6)
+def live_dialog(
+    parent: QWidget, appearance: Appearance, number: int, live: Sequence[tuple[ParamSpec, Value]]
+) -> FormDialog:
+    """Asks for other values of what may be changed while run ``number`` goes on; hands over the changed ones by name.
+    They act from the next block."""
+    specs = [
+        msgspec.structs.replace(one, label=f"{one.label}, now {format_value(now)}", default=now, shown_when=None)
+        for one, now in live
+    ]
+    form = ParamForm(appearance, specs, None, heads=False)
+    for spec, _ in live:
+        editor, buttons = form.row(spec.name).editor, []
         for text, factor in (("÷ 10", 0.1), ("÷ 2", 0.5), ("× 2", 2.0), ("× 10", 10.0)):
             button = Button(appearance, text, "quiet", "", f"{spec.label} {text}")
             button.setAccessibleName(f"{spec.label} {text}")
-            button.clicked.connect(lambda _checked=False, e=edit, f=factor: _scale(e, f))
-            steps.addWidget(button)
-        steps.setStretch(0, 1)
-        self.add(steps)
-        self._fields.append((spec, value, edit))
-        if len(self._fields) == 1:
-            edit.setFocus()
+            button.setAutoDefault(False)
+            button.clicked.connect(lambda _checked=False, e=editor, f=factor: _scale(e, f))
+            buttons.append(button)
+        form.row(spec.name).put_beside(*buttons)
 
-    def field(self, name: str) -> NumberEdit:
-        """The field of one hyperparameter."""
-        return next(edit for spec, _, edit in self._fields if spec.name == name)
+    def read(values: Mapping[str, Value]) -> Asked:
+        given = [(spec.name, now, values[spec.name]) for spec, now in live]
+        return Asked({name: float(new) for name, now, new in given if new != now and isinstance(new, int | float)})
 
-    def _apply(self) -> None:
-        found = [(spec, before, *convert(spec, edit.raw())) for spec, before, edit in self._fields]
-        several = len(found) > 1
-        wrong = [
-            f"{spec.label}: {short(problem, spec)}" if several else short(problem, spec)
-            for spec, _, _, problem in found
-            if problem is not None
-        ]
-        self.say_wrong(self.error, wrong)
-        if wrong:
-            return
-        for spec, before, value, _ in found:
-            if value != before and isinstance(value, int | float):
-                self.changed.emit(spec.name, float(value))
-        self.accept()
+    title = live[0][0].label if len(live) == 1 else "Change while it runs"
+    sentence = f"Takes effect on run {number} within a moment and is marked on its curve."
+    return FormDialog(parent, title, sentence, form, Button(appearance, "Change", "primarySmall"), read)
 
 
 class ContinueDialog(Dialog):
@@ -334,11 +306,11 @@ def _nodes(count: int) -> str:
     return f"{count} nodes" if count > 1 else "1 node"
 
 
-def _scale(edit: NumberEdit, factor: float) -> None:
+def _scale(edit: Editor, factor: float) -> None:
     try:
-        edit.set_value(float(f"{float(edit.text()) * factor:.6g}"))
+        edit.set_value(float(f"{float(str(edit.raw())) * factor:.6g}"))
     except ValueError:
-        edit.setFocus()
+        edit.widget().setFocus()
 
 
 class TextDialog(Dialog):

@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject
 from clew_gui.session.links.inbox import TryAnswered
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.dialogs import ContinueDialog, LiveDialog
+from clew_gui.views.actions.dialogs import ContinueDialog, live_dialog
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.try_dialog import TryDialog
 from clew_gui.views.window.window import MainWindow
@@ -173,18 +174,22 @@ class LiveChange(QObject):
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window)
         self._window, self._controller = window, controller
-        self._open: tuple[str, LiveDialog] | None = None
+        self._open: tuple[str, FormDialog] | None = None
         controller.points.connect(self._check_changed)
 
     def ask(self) -> None:
         """Open the dialog, where the selected run has something to change."""
         run, live = self._controller.scope.run(), self._controller.scope.live_params()
         if run is not None and live:
-            dialog = LiveDialog(self._window, self._window.appearance, run.number, live)
-            dialog.changed.connect(lambda name, value: self._controller.set_live(name, value, run.id))
+            dialog = live_dialog(self._window, self._window.appearance, run.number, live)
+            dialog.asked.connect(lambda values: self._change(run.id, values))
             dialog.finished.connect(self._closed)
             self._open = run.id, dialog
             dialog.open()
+
+    def _change(self, run: str, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self._controller.set_live(name, value, run)
 
     def _closed(self) -> None:
         self._open = None

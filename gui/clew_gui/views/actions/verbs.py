@@ -19,10 +19,9 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.race_actions import Races
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
 from clew_gui.views.actions.site_actions import SiteActions
-from clew_gui.views.actions.sweep_actions import SweepActions
+from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
 from clew_gui.views.actions.tabs.compare_actions import CompareActions
 from clew_gui.views.actions.tabs.report_actions import ReportActions
@@ -66,8 +65,7 @@ class WindowActions(QObject):
         super().__init__(window)
         self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
         self.theme_choice: ThemeChoice = "system"
-        self.races = Races(window, controller)
-        self.sweeps = SweepActions(window, controller, places)
+        self.studies = StudyActions(window, controller, places)
         self.speedup = SpeedupActions(window, controller)
         self.compare = CompareActions(window, controller)
         self.cluster = ClusterActions(window, controller)

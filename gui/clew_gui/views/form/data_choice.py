@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
+from clew_gui.views.form.form import field_rows
 from clew_gui.views.presentation.words import WAITS, data_name
 from clew_gui.views.theme.parts import Appearance, Button, Elided, label, set_role
 from clew_shared.base.harmless import for_tooltip
@@ -49,8 +50,8 @@ def _patterns() -> list[str]:
 
 
 class DataChoice(QObject):
-    """Fields of a form: ``combo``, the folder of the file that was chosen, the path on the site, the ``message`` about
-    a choice that cannot be used, and ``choose``, the button that helps.
+    """``rows`` of a form: ``combo``, the folder of the file that was chosen, the path on the site; the ``message``
+    about a choice that cannot be used, and ``choose``, the button that helps.
 
     ``choice`` is a set's name, or a file of this computer that holds one; empty until a person chooses: then each
     exercise takes the first of its sets that is here. A file of another kind is the choice of the exercise that it was
@@ -67,7 +68,6 @@ class DataChoice(QObject):
         self._card: ExerciseCard | None = None
         self._found: tuple[str, ...] = ()
         self._looking = self._elsewhere = self._is_there = False
-        self._names: dict[QWidget, QLabel] = {}
         self._state = ""
         self._wrong: Problem | None = None
         self.choice = ""
@@ -88,16 +88,14 @@ class DataChoice(QObject):
         self.there.setToolTip("A file or folder there: an absolute path, or one that begins with ~/ (your home folder)")
         self.there.setPlaceholderText("/gpfs/course/mnist.npz")
         self.there.textChanged.connect(lambda _text: self.changed.emit())
+        fields = (("Data set", self.combo), ("In folder", self.own_file), ("Path there", self.there))
+        self.rows = field_rows(*fields)
         self.message = label("", "caption", "bad", wrap=True)
         self.choose = Button(appearance, "Choose file…", "", "data", "Choose the file of the data set on this computer")
         self.choose.clicked.connect(lambda _checked: self.ask_file())
         self.message.setContentsMargins(16, 0, 16, 4)
         self.message.hide()
         self.choose.hide()
-
-    def name(self, field: QWidget, text: QLabel) -> None:
-        """Gives a field its label, which is shown and hidden with it."""
-        self._names[field] = text
 
     def set_card(self, card: ExerciseCard) -> None:
         """Offer the sets of another exercise; the choice stays."""
@@ -231,12 +229,12 @@ class DataChoice(QObject):
                 self.combo.addItem("On the site…", THERE)
         there = self._elsewhere and self._is_there
         choose_quietly(self.combo, THERE if there else value)
-        self._show_field(self.combo, self.combo.count() > 0)
-        self._show_field(self.there, there and self.combo.count() > 0)
+        self.rows.setRowVisible(self.combo, self.combo.count() > 0)
+        self.rows.setRowVisible(self.there, there and self.combo.count() > 0)
         staged = self.staged()
         self.own_file.set_text(str(Path(staged).parent) if staged else "")
         self.own_file.setToolTip(staged)
-        self._show_field(self.own_file, bool(staged))
+        self.rows.setRowVisible(self.own_file, bool(staged))
         self.refresh()
 
     def refresh(self) -> None:
@@ -252,11 +250,6 @@ class DataChoice(QObject):
 
     def _is_found(self, name: str) -> bool:
         return self._elsewhere or not self._found or name in self._found
-
-    def _show_field(self, field: QWidget, on: bool) -> None:
-        field.setVisible(on)
-        if field in self._names:
-            self._names[field].setVisible(on)
 
     # --- A file of one's own ------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, RunEdit, make_editor
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, set_role
@@ -16,8 +16,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
 from clew_shared.study.sweep import is_many, read_range, read_values
 
-LABEL_WIDTH = 112
-RESET_WIDTH = 22
+LABEL_WIDTH, RESET_WIDTH, _GAP = 112, 22, 6
 
 
 class Usual(NamedTuple):
@@ -67,12 +66,13 @@ class FormRow:
         spec: ParamSpec,
         usual: Usual | None = ON_SLIDES,
         sweep: Callable[[], None] = lambda: None,
+        make: Callable[[ParamSpec], Editor] = make_editor,
     ) -> None:
         self.spec = spec
         self.usual = usual
         self.several: Several | None = None
         self._sweep = sweep
-        self.editor: Editor = make_editor(spec)
+        self.editor: Editor = make(spec)
         self.value: Value = spec.default
         self.problem: Problem | None = None
         self.remark: Problem | None = None
@@ -111,14 +111,14 @@ class FormRow:
         grid.addWidget(self.editor.widget(), line, 1)
         return line + 2
 
-    def put_beside(self, button: QWidget) -> None:
-        """Share the field's place with a button."""
-        self._beside = (button,)
+    def put_beside(self, *buttons: QWidget) -> None:
+        """Share the field's place with buttons."""
+        self._beside = buttons
         if self._grid is not None:
             self._grid.removeWidget(self.editor.widget())
-            both = row(self.editor.widget(), button, gap=8)
-            both.setStretch(0, 1)
-            self._grid.addLayout(both, self._line, 1)
+            all_ = row(self.editor.widget(), *buttons, gap=8)
+            all_.setStretch(0, 1)
+            self._grid.addLayout(all_, self._line, 1)
 
     @property
     def reset(self) -> IconButton:
@@ -204,6 +204,11 @@ class FormRow:
             widget.setVisible(visible and not self.folded)
 
 
+def without_name(found: Problem) -> str:
+    """The problem without the name that its field has in files."""
+    return found.text.replace(f" ({found.where})", "", 1)
+
+
 def short(found: Problem, spec: ParamSpec) -> str:
     """The problem without the field's name, which is beside it."""
     named = f"{spec.label} ({spec.name}): "
@@ -252,12 +257,13 @@ class ParamForm(QWidget):
         usual: Usual | None = ON_SLIDES,
         heads: bool = True,
         folded: Collection[str] = SELDOM,
+        make: Callable[[ParamSpec], Editor] = make_editor,
     ) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._appearance = appearance
-        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit) for spec in specs}
+        self.appearance = appearance
+        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit, make) for spec in specs}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
         self._folded, self._marks_changes = folded, usual is not None
         self._quiet = False
@@ -270,14 +276,13 @@ class ParamForm(QWidget):
     def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
         grid = QGridLayout(self)
         grid.setContentsMargins(16, 2, 12, 4)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(6)
+        grid.setSpacing(_GAP)
         grid.setColumnMinimumWidth(0, LABEL_WIDTH)
         grid.setColumnStretch(1, 1)
         line = 0
         for title, specs in groups.items():
             if heads:
-                head = GroupHead(self._appearance, title)
+                head = GroupHead(self.appearance, title)
                 head.setChecked(title not in self._folded)
                 head.toggled.connect(lambda _on: self._fold())
                 grid.addWidget(head, line, 0, 1, 3)
@@ -285,8 +290,10 @@ class ParamForm(QWidget):
                 line += 1
             for spec in specs:
                 line = self._rows[spec.name].put(grid, line)
-        if self._marks_changes:
-            keep_column(grid, line)
+        if self._marks_changes:  # all fields end at the same edge, whether one has an arrow or none
+            room = QWidget()
+            room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
+            grid.addWidget(room, line, 2)
 
     def sizeHint(self) -> QSize:
         """Returns a size that is never wider than the panel it scrolls in."""
@@ -332,8 +339,9 @@ class ParamForm(QWidget):
         for form_row in self._rows.values():
             form_row.dress_label()
 
-    def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Put problems that came from elsewhere under their fields, with what to do about each."""
+    def show_problems(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Puts problems that came from elsewhere under their fields, with what to do about each; returns those of which
+        none is here."""
         by_field: dict[str, list[Problem]] = {}
         for found in problems:
             by_field.setdefault(found.where, []).append(found)
@@ -342,6 +350,7 @@ class ParamForm(QWidget):
                 text = "\n".join(map(str, several))
                 self._rows[name].problem = msgspec.structs.replace(several[0], text=text, hint="")
                 self._rows[name].show_state()
+        return [found for name, several in by_field.items() if name not in self._rows for found in several]
 
     def only_problems(self, problems: Iterable[Problem]) -> None:
         """Put these under their fields in place of what earlier calls put there."""
@@ -401,11 +410,16 @@ class ParamForm(QWidget):
                 one.show_state()
 
 
-def keep_column(grid: QGridLayout, line: int) -> None:
-    """Keep the room of the reset arrows while none is there, so that all fields end at the same edge."""
-    room = QWidget()
-    room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
-    grid.addWidget(room, line, 2)
+def field_rows(*rows: tuple[str, QWidget]) -> QFormLayout:
+    """Rows of label and field for what is no hyperparameter, with the edges of a ``ParamForm``."""
+    form = QFormLayout()
+    form.setContentsMargins(16, 2, 12 + _GAP + RESET_WIDTH, 2)
+    form.setSpacing(_GAP)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for name, field in rows:
+        form.addRow(name, field)
+        form.labelForField(field).setFixedWidth(LABEL_WIDTH)
+    return form
 
 
 def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, FormRow]) -> bool:

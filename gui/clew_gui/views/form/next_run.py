@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
 from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import for_run
 from clew_gui.views.form.data_choice import Check, DataChoice, is_own
-from clew_gui.views.form.fields import NumberEdit, choose_quietly, combo
-from clew_gui.views.form.form import LABEL_WIDTH, ON_SLIDES, SEVERAL, ParamForm, Usual, keep_column
+from clew_gui.views.form.fields import choose_quietly, combo
+from clew_gui.views.form.form import ON_SLIDES, SEVERAL, ParamForm, Usual, field_rows, without_name
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
 from clew_gui.views.presentation.words import WAITS, preset_values
@@ -34,7 +34,7 @@ from clew_gui.views.theme.parts import (
 )
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import ParamSpec, Value, check, convert
+from clew_shared.params import ParamSpec, Value, check
 from clew_shared.spec import Prediction, RunSpec
 
 RATE = "learning_rate"
@@ -89,7 +89,6 @@ class NextRun(QWidget):
         self._refusal = ""
         self._cost2, self._too_much = "", False
         self._drafts: dict[str, RunSpec] = {}
-        self._names: dict[str, QLabel] = {}
         self._forms: dict[str, _Kept] = {}
         self._spreads: dict[str, _Kept] = {}
         self.form, self.spread = ParamForm(appearance, ()), ParamForm(appearance, (), USUAL)
@@ -112,14 +111,8 @@ class NextRun(QWidget):
         self.data_choice.changed.connect(self._changed)
         self.where = WhereBox(appearance)
         self.where.changed.connect(self._place_changed)
-        self.seed = NumberEdit(SEED)
-        self.seed.setAccessibleName("Seed")
-        self.seed.setToolTip(SEED.help)
-        self.seed.set_value(SEED.default)
-        self.seed.edited.connect(self._changed)
-        self.seed_reset = IconButton(appearance, "reset", "Reset Seed", "Back to seed 1", size=14)
-        self.seed_reset.setFixedSize(22, 22)
-        self.seed_reset.clicked.connect(lambda: self.seed.set_value(1))
+        self.seed = ParamForm(appearance, (SEED,), USUAL, heads=False)
+        self.seed.changed.connect(self._changed)
         self.cost = Elided("", "strong")
         self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
         self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
@@ -146,23 +139,10 @@ class NextRun(QWidget):
         self._area = scrolling()
         self._inner = panel()
         self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
-        self._top = self._grid_of((("Preset", self.preset, None),))
-        self._low = self._grid_of(
-            (
-                ("Data set", self.data, None),
-                ("In folder", self.own_file, None),
-                ("Path there", self.there, None),
-            )
-        )
-        self._seed_row = self._grid_of((("Seed", self.seed, self.seed_reset),))
-        for field, text in ((self.data, "Data set"), (self.own_file, "In folder"), (self.there, "Path there")):
-            self.data_choice.name(field, self._names[text])
-        self.seed_error = label("", "caption", "bad", wrap=True)
-        self.seed_error.setContentsMargins(16, 0, 16, 0)
-        self.seed_error.hide()
-        data = (self._low, self.data_choice.message)
-        seed = (self._seed_row, self.seed_error)
-        for widget in (self._top, self.where, *data, self.form, self.spread, *seed):
+        self._inner_box.addLayout(field_rows(("Preset", self.preset)))
+        self._inner_box.addWidget(self.where)
+        self._inner_box.addLayout(self.data_choice.rows)
+        for widget in (self.data_choice.message, self.form, self.spread, self.seed):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
@@ -183,25 +163,6 @@ class NextRun(QWidget):
         if now is not None and self._inner.isAncestorOf(now):
             lay_out_now(self._inner, self.form)
             self._area.ensureWidgetVisible(now)
-
-    def _grid_of(self, rows: tuple[tuple[str, QWidget, QWidget | None], ...]) -> QWidget:
-        area = panel()
-        grid = QGridLayout(area)
-        grid.setContentsMargins(16, 2, 12, 2)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(6)
-        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
-        grid.setColumnStretch(1, 1)
-        for number, (name, field, extra) in enumerate(rows):
-            self._names[name] = text = label(name)
-            text.setBuddy(field)
-            text.setFixedWidth(LABEL_WIDTH)
-            grid.addWidget(text, number, 0)
-            grid.addWidget(field, number, 1)
-            if extra is not None:
-                grid.addWidget(extra, number, 2)
-        keep_column(grid, len(rows))
-        return area
 
     def put_site_bar(self, bar: QWidget) -> None:
         """Puts the site bar above the cost, where it is visible however far the form is scrolled."""
@@ -293,7 +254,7 @@ class NextRun(QWidget):
     def spec(self) -> RunSpec:
         """Returns the spec that would run, without a run id; a wrong field counts as its default."""
         card = self._card
-        seed, _ = convert(SEED, self.seed.raw())
+        seed = self.seed.values()[SEED.name]
         return RunSpec(
             exercise=card.id if card is not None else "",
             preset=self._preset_name(),
@@ -374,7 +335,7 @@ class NextRun(QWidget):
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
         self.spread.set_values(spread_values(spec))
-        self.seed.set_value(spec.seed)
+        self.seed.set_values({SEED.name: spec.seed})
         if with_data and spec.data and spec.data != self.data_choice.value():
             self.data_choice.use(spec.data)
         self._changed()
@@ -390,9 +351,9 @@ class NextRun(QWidget):
         if key == SLIDES:
             self.spread.set_values({})
         if found is not None and found.seed is not None:
-            self.seed.set_value(found.seed)
+            self.seed.set_values({SEED.name: found.seed})
         elif key == SLIDES:
-            self.seed.set_value(1)
+            self.seed.set_values({})
         self._changed()
 
     def use_file(self, path: str) -> None:
@@ -407,9 +368,13 @@ class NextRun(QWidget):
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the problems that keep this from running, field by field."""
-        _, found = convert(SEED, self.seed.raw())
-        wrong = self.form.problems() + (() if found is None else (found,))
-        return wrong + self.spread.problems() + self.data_choice.problems() + self.where.problems()
+        return (
+            self.form.problems()
+            + self.seed.problems()
+            + self.spread.problems()
+            + self.data_choice.problems()
+            + self.where.problems()
+        )
 
     def refuse(self, reason: str) -> None:
         """Refuses to run, for this reason; an empty reason allows it again."""
@@ -417,11 +382,6 @@ class NextRun(QWidget):
         self._changed()
 
     def _changed(self) -> None:
-        seed, found = convert(SEED, self.seed.raw())
-        set_role(self.seed, "bad" if found is not None else "", "state")
-        self.seed_error.setText("" if found is None else found.text.removeprefix("Seed (seed): ").capitalize())
-        self.seed_error.setVisible(found is not None)
-        self.seed_reset.setVisible(found is not None or seed != 1)
         self._recognise_preset()
         wrong = self.problems()
         broken = self._card.problem if self._card is not None else None
@@ -515,5 +475,5 @@ def _why_broken(found: Problem) -> str:
 def _why_not(problems: tuple[Problem, ...]) -> str:
     if not problems:
         return ""
-    first = problems[0].text.replace(f" ({problems[0].where})", "", 1)  # the name in files means nothing here
+    first = without_name(problems[0])
     return first if len(problems) == 1 else f"{len(problems)} fields need another value. {first}"

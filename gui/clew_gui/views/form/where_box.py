@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from clew_gui.jobs.job import Place
 from clew_gui.sites.site import Site
 from clew_gui.views.form.fields import combo
-from clew_gui.views.form.form import LABEL_WIDTH, keep_column
+from clew_gui.views.form.form import field_rows
 from clew_gui.views.form.where_form import WhereForm
-from clew_gui.views.theme.parts import Appearance, column, label, panel
+from clew_gui.views.theme.parts import Appearance, column
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value
 
@@ -64,19 +64,7 @@ class WhereBox(QWidget):
         self.combo.insertSeparator(1)
         self.combo.addItem("Sites…", _SITES)
         self.combo.activated.connect(lambda _index: self._activated())
-        area = panel()
-        grid = QGridLayout(area)
-        grid.setContentsMargins(16, 2, 12, 2)
-        grid.setHorizontalSpacing(6)
-        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
-        grid.setColumnStretch(1, 1)
-        name = label("Run on")
-        name.setBuddy(self.combo)
-        name.setFixedWidth(LABEL_WIDTH)
-        grid.addWidget(name, 0, 0)
-        grid.addWidget(self.combo, 0, 1)
-        keep_column(grid, 1)
-        self._box = column(area, gap=0, parent=self)
+        self._box = column(field_rows(("Run on", self.combo)), gap=0, parent=self)
 
     # --- What can be chosen -------------------------------------------------------------------------------------------
 

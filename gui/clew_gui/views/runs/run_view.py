@@ -12,8 +12,7 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
-from clew_gui.views.race.race_bar import RaceBar
-from clew_gui.views.race.sweep_bar import SweepBar
+from clew_gui.views.race.study_bar import StudyBar
 from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -26,7 +25,6 @@ from clew_gui.views.theme.parts import (
     lay_out_now,
     native_keys,
     row,
-    tab_from,
 )
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
@@ -292,9 +290,6 @@ class PlotControls(QWidget):
 class RunView(QWidget):
     """The Run tab."""
 
-    sweep_made = Signal(SweepBar)
-    """A first run of a sweep is to be shown."""
-
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
         self._appearance = appearance
@@ -303,8 +298,7 @@ class RunView(QWidget):
         self.hello = EmptyRunView(appearance, actions)
         self.card = RunCard(appearance, actions)
         self.card.hide()
-        self._sweep: SweepBar | None = None
-        self.race = RaceBar(appearance)
+        self.study = StudyBar(appearance)
         self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance)
         self.pulse = PulseSection(appearance, self.plots.canvas)
@@ -313,7 +307,7 @@ class RunView(QWidget):
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
-        parts = (self.hello, self.card, self.race, self._plots_card)
+        parts = (self.hello, self.card, self.study, self._plots_card)
         self._whole = column(*parts, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
         self._join_controls()
@@ -352,21 +346,6 @@ class RunView(QWidget):
             bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log, card.by_hand is not None
         )
 
-    @property
-    def sweep(self) -> SweepBar:
-        """Returns the bar that shows how far the selected run's sweep is; made with the first sweep."""
-        if self._sweep is None:
-            self._sweep = SweepBar(self._appearance)
-            self._whole.insertWidget(self._whole.indexOf(self.race), self._sweep)
-            tab_from(self.race, self._sweep)
-            self.sweep_made.emit(self._sweep)
-        return self._sweep
-
-    def hide_sweep(self) -> None:
-        """Hides the bar of the sweep, if there is one."""
-        if self._sweep is not None:
-            self._sweep.hide()
-
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""
         self.hello.setVisible(empty)
@@ -376,4 +355,4 @@ class RunView(QWidget):
         """A low window gives its height to the plots."""
         super().resizeEvent(event)
         self.hello.make_room(self.height())
-        self.race.make_room(self.height() < LOW)
+        self.study.make_room(self.height() < LOW)

@@ -151,7 +151,8 @@ class MainWindow(QMainWindow):
         """What is shown above the runs that would be too low in a small window with them; empty for curves alone."""
         if self.run_view.controls.page not in ("curves", "measured"):
             return "pictures-"
-        return "race-" if self.run_view.race.isVisibleTo(self.run_view) else ""
+        study = self.run_view.study
+        return "race-" if study.entries and study.isVisibleTo(self.run_view) else ""
 
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""

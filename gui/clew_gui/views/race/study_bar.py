@@ -1,4 +1,5 @@
-"""Shows who leads the race of the selected run: a line of places above the plots, kept up to date."""
+"""Shows how the race or the sweep of the selected run goes: a line above the plots, with the places of the lanes or the
+buttons that control all runs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QFont, QIcon, QPainter, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QToolButton, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
 
@@ -35,35 +36,56 @@ class RaceEntry(msgspec.Struct, frozen=True):
         return f"{place}{self.name}, {self.result}"
 
 
-class RaceBar(QFrame):
-    """Title and places. Low, it is one line; else each lane is a button that selects its run."""
+class StudyBar(QFrame):
+    """Title, sentence, places and buttons. Low, it is one line; else each lane is a button that selects its run."""
 
     chosen = Signal(str)
-    closed = Signal()
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setProperty("role", "card")
         self._appearance = appearance
-        self._low = False
+        self._low = self.rests = False
         self.entries: tuple[RaceEntry, ...] = ()
         self._sentence = ""
         self.title = label("", "strong")
         self.sentence = Elided("", "body", "2")
-        self.close_button = IconButton(appearance, "cross", "Hide the race", "Hide the places; the runs stay", size=14)
-        self.close_button.clicked.connect(self.closed)
+        self.pause = Button(appearance, "Pause", "", "pause", "Pause the run that trains; the others wait for it")
+        self.order = IconButton(appearance, "dots", "Order of the sweep", "When the waiting runs of this sweep start")
+        self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        menu = QMenu(self.order)
+        self.first = menu.addAction("Start this sweep before all other waiting runs")
+        self.last = menu.addAction("Let all other waiting runs go first")
+        self.order.setMenu(menu)
+        self.end = Button(appearance, "Cancel the sweep", "danger", "stop", "Stop its runs; it can be continued later")
+        self.go_on = Button(
+            appearance, "Continue sweep", "", "play", "Do what is left of this sweep; nothing runs twice"
+        )
+        self.close_button = IconButton(appearance, "cross", "Hide this line", "Hide this line; the runs stay", size=14)
         self.chips: list[Button] = []
         self._area = QWidget()
         self._grid = QGridLayout(self._area)
         self._grid.setContentsMargins(0, 0, 6, 2)
         self._grid.setHorizontalSpacing(_GAP)
         self._grid.setVerticalSpacing(4)
-        head = row(self.title, self.sentence, self.close_button, gap=10)
+        head = row(self.title, self.sentence, self.pause, self.go_on, self.end, self.order, self.close_button)
         column(head, self._area, gap=4, margins=(14, 5, 8, 6), parent=self)
+        self.allow()
         self.hide()
 
-    def show_places(self, title: str, sentence: str, entries: Sequence[RaceEntry]) -> None:
-        """Show these places, the leader first. Cheap when nothing changed."""
+    def allow(self, *, going: bool = False, rests: bool = False, waits: bool = False, left: bool = False) -> None:
+        """Offers what can be done: runs are ``going``, of which one ``rests`` (is paused), and others ``wait`` in this
+        computer's queue; something is ``left`` to be continued."""
+        self.rests = rests
+        self.pause.set_words("Resume" if rests else "Pause")
+        self.pause.set_glyph("play" if rests else "pause")
+        self.pause.setVisible(going)
+        self.order.setVisible(waits)
+        self.end.setVisible(going)
+        self.go_on.setVisible(left and not going)
+
+    def show_study(self, title: str, sentence: str, entries: Sequence[RaceEntry] = ()) -> None:
+        """Shows how it goes, with the lanes of a race, the leader first. Cheap when nothing changed."""
         if (title, sentence, tuple(entries)) == (self.title.text(), self._sentence, self.entries):
             return
         self.title.setText(title)
@@ -78,9 +100,9 @@ class RaceBar(QFrame):
 
     def _fill(self) -> None:
         places = "; ".join(entry.words for entry in self.entries)
-        self.sentence.set_text(places if self._low else self._sentence)
-        self._area.setVisible(not self._low)
-        self.setAccessibleName(f"{self.title.text()}: {places}")
+        self.sentence.set_text(places if self._low and places else self._sentence)
+        self._area.setVisible(bool(places) and not self._low)
+        self.setAccessibleName(f"{self.title.text()}: {places or self._sentence}")
         while len(self.chips) < len(self.entries):
             self._add_chip()
         for number, chip in enumerate(self.chips):

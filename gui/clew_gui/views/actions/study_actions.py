@@ -1,6 +1,8 @@
-"""Joins sweeps and predictions to the window: their dialogs, the runs that a sweep asks for, and how it goes on."""
+"""Joins races, sweeps and predictions to the window: their dialogs, the runs that they ask for, how a sweep goes on."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from PySide6.QtCore import QObject
 
@@ -11,73 +13,86 @@ from clew_gui.session.runs import RunModel
 from clew_gui.session.study_runner import KnownRun, Progress, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
-from clew_gui.views.race.predict_dialog import PredictDialog
-from clew_gui.views.race.sweep_bar import SweepBar
-from clew_gui.views.race.sweep_dialog import RangeDialog, SweepDialog
+from clew_gui.views.race.study_bar import RaceEntry
+from clew_gui.views.race.study_dialogs import predict_dialog, race_dialog, range_dialog, sweep_dialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError, problem
+from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import STEPS, defaults
+from clew_shared.params import STEPS, defaults, format_value
 from clew_shared.spec import RunSpec
-from clew_shared.study.study import StudySpec, study_runs
+from clew_shared.study.ranking import Standing, rank, stand
+from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of, study_runs
 
 
-class SweepActions(QObject):
-    """Starts and shows sweeps. There is one object for each window."""
+class StudyActions(QObject):
+    """Starts and shows studies. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
         self._hidden: set[str] = set()
+        self._standings: dict[str, tuple[object, Standing | None]] = {}
         self._kept: dict[str, StudySpec] = {}
-        self._shown: object = None
-        window.next_run.sweep_asked.connect(self.ask)
+        self._known: object = None
+        self._far: tuple[StudySpec, Progress] | None = None
+        window.next_run.race_asked.connect(self.ask_race)
+        window.next_run.sweep_asked.connect(self.ask_sweep)
         window.next_run.predict_asked.connect(self.ask_prediction)
         window.next_run.range_asked.connect(self.ask_range)
-        window.run_view.sweep_made.connect(self._join_bar)
+        bar = window.run_view.study
+        bar.chosen.connect(controller.select)
+        bar.pause.clicked.connect(lambda: self.resume() if bar.rests else self.pause())
+        bar.first.triggered.connect(lambda: self.reorder(first=True))
+        bar.last.triggered.connect(lambda: self.reorder(first=False))
+        bar.end.clicked.connect(self.cancel)
+        bar.go_on.clicked.connect(self.go_on)
+        bar.close_button.clicked.connect(self._hide)
         controller.curves_changed.connect(self.refresh)
         controller.ticked_slowly.connect(self.refresh)
 
-    def _join_bar(self, bar: SweepBar) -> None:
-        bar.paused.connect(self.pause)
-        bar.resumed.connect(self.resume)
-        bar.first_asked.connect(lambda: self.reorder(first=True))
-        bar.last_asked.connect(lambda: self.reorder(first=False))
-        bar.cancelled.connect(self.cancel)
-        bar.continued.connect(self.go_on)
-        bar.closed.connect(self._hide)
+    # --- Dialogs ------------------------------------------------------------------------------------------------------
 
-    def ask(self) -> None:
+    def ask_race(self) -> None:
+        """Open the dialog for the open exercise's race."""
+        card, window = self._controller.scope.card, self._window
+        if card is not None and card.races:
+            dialog = race_dialog(window, window.appearance, card, find_race(card), window.next_run.spec())
+            dialog.asked.connect(self.start_race)
+            dialog.open()
+
+    def start_race(self, study: StudySpec) -> None:
+        """Queue the study's runs, and draw them over each other as they come."""
+        self._controller.start_all(lane_specs(study))
+        self.refresh()
+
+    def ask_sweep(self) -> None:
         """Open the dialog for the open exercise, with several values where the form's fields have them."""
-        card = self._controller.scope.card
-        if card is None:
-            return
-        form = self._window.next_run
-        dialog = SweepDialog(
-            self._window, self._window.appearance, card, form.spec(), self.forecast, form.form.several()
-        )
-        dialog.started.connect(self.start)
-        dialog.open()
+        card, form = self._controller.scope.card, self._window.next_run
+        if card is not None:
+            typed = form.form.several()
+            dialog = sweep_dialog(self._window, self._window.appearance, card, form.spec(), self.forecast, typed)
+            dialog.asked.connect(self.start_sweep)
+            dialog.open()
 
     def ask_range(self) -> None:
         """Open the dialog of a learning-rate range test of what the form says."""
         form = self._window.next_run
-        dialog = RangeDialog(self._window, self._window.appearance, form.spec())
-        dialog.started.connect(form.run_asked)
+        dialog = range_dialog(self._window, self._window.appearance, form.spec())
+        dialog.asked.connect(form.run_asked)
         dialog.open()
 
     def ask_prediction(self) -> None:
         """Open the dialog that asks what a person expects of the next run."""
         card, form = self._controller.scope.card, self._window.next_run
-        if card is None or not card.metrics:
-            return
-        steps = (defaults(card.params) | form.spec().params).get(STEPS)
-        steps = steps if isinstance(steps, int) else 1000
-        dialog = PredictDialog(self._window, self._window.appearance, card, form.spec(), steps)
-        dialog.predicted.connect(form.predicted)
-        dialog.open()
+        if card is not None and card.metrics:
+            steps = (defaults(card.params) | form.spec().params).get(STEPS)
+            steps = steps if isinstance(steps, int) else 1000
+            dialog = predict_dialog(self._window, self._window.appearance, card, form.spec(), steps)
+            dialog.asked.connect(form.predicted)
+            dialog.open()
 
     def forecast(self, specs: tuple[RunSpec, ...]) -> str:
         """Says where runs will go and how long they will take, judged by the exercise's latest run that trained."""
@@ -105,7 +120,7 @@ class SweepActions(QObject):
         most = f", at most {node_hours(nodes, seconds)}" if seconds else "; the site sets its time limit"
         return f"{len(specs)} runs in one job on {chosen.short}: {counted(nodes, 'node')}{most}."
 
-    def start(self, study: StudySpec) -> None:
+    def start_sweep(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
         try:
             keep_study(self._places, study)
@@ -115,7 +130,7 @@ class SweepActions(QObject):
         specs = tuple(run.spec for run in study_runs(study))
         self._controller.start_where_chosen(specs, lambda place: self._controller.start_all(specs, place))
 
-    # --- A sweep that was begun ---------------------------------------------------------------------------------------
+    # --- The bar ------------------------------------------------------------------------------------------------------
 
     def _hide(self) -> None:
         run = self._controller.scope.run()
@@ -124,33 +139,57 @@ class SweepActions(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show how far the selected run's sweep is, while something of it is left. Cheap if nothing changed."""
-        scope = self._controller.scope
-        run = scope.run()
+        """Shows how the race or the sweep of the selected run goes; nothing if it belongs to none. Cheap if nothing
+        changed."""
+        scope, bar = self._controller.scope, self._window.run_view.study
+        run, card = scope.run(), scope.card
         name = run.spec.study if run is not None else ""
-        runs = [one for one in scope.runs() if one.spec.study == name] if name else []
-        busy = bool(runs) and self._is_done_elsewhere(name)
-        now = (name, name in self._hidden, busy, [(one.id, one.state, one.queue) for one in runs])
-        if now == self._shown:
+        if run is None or card is None or not name or name in self._hidden:
+            bar.hide()
             return
-        self._shown = now
-        found = self.selected() if runs and name not in self._hidden else None
-        if found is None or not (found[1].under_way or found[1].ended or found[1].missing):
-            self._window.run_view.hide_sweep()
-            return
-        far = found[1]
-        self._window.run_view.sweep.show_sweep(
-            _short_title(found[0].title or name, scope.card.title if scope.card is not None else ""),
-            sweep_words(far, busy),
+        runs = [one for one in scope.runs() if one.spec.study == name]
+        race = race_of(card, name)
+        if race is None:
+            bar.setVisible(self._show_sweep(name, card, runs))
+        else:
+            bar.allow()
+            bar.show_study(race.title, race_words(race, card, runs), self._entries(race, card, runs, run.id))
+            bar.show()
+
+    def _entries(self, race: RaceSpec, card: ExerciseCard, runs: list[RunModel], selected: str) -> list[RaceEntry]:
+        metric = words.metric_of(card, race.metric)
+        better: Literal["lower", "higher"] = "higher" if metric is not None and metric.better == "higher" else "lower"
+        standings: list[Standing] = []
+        for run in runs:
+            state = (run.history.fold.attempt, run.history.fold.step, run.state)
+            known = self._standings.get(run.id)
+            if known is None or known[0] != state:  # it reads the whole curve
+                known = (state, stand(run.id, run.history, race.metric, better, race.target))
+                self._standings[run.id] = known
+            standings += [known[1]] if known[1] is not None else []
+        by_id, styles = {run.id: run for run in runs}, self._controller.scope.styles()
+        return [
+            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected, styles.get(one.run, -1))
+            for place, one in enumerate(rank(standings, better), start=1)
+        ]
+
+    def _show_sweep(self, name: str, card: ExerciseCard, runs: list[RunModel]) -> bool:
+        """Shows how far a sweep is; returns whether something of it is left."""
+        bar, scope, busy = self._window.run_view.study, self._controller.scope, is_done_elsewhere(self._places, name)
+        now = (name, busy, [(one.id, one.state, one.queue) for one in runs])
+        if now != self._known:
+            self._known, self._far = now, self.selected()
+        if self._far is None:
+            return False
+        study, far = self._far
+        bar.show_study(_short_title(study.title or name, card.title), sweep_words(far, busy))
+        bar.allow(
             going=bool(far.under_way),
             rests=any(one.state is RunState.PAUSED for one in runs),
             waits=any(one.queue for one in runs) and scope.waiting() > sum(bool(one.queue) for one in runs),
             left=bool(far.ended or far.missing) and not busy,
         )
-        self._window.run_view.sweep.show()
-
-    def _is_done_elsewhere(self, name: str) -> bool:
-        return is_done_elsewhere(self._places, name)
+        return bool(far.under_way or far.ended or far.missing)
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None if it belongs to none that is kept here."""
@@ -177,7 +216,7 @@ class SweepActions(QObject):
         if found is None:
             return
         study, left = found
-        if self._is_done_elsewhere(study.study):
+        if is_done_elsewhere(self._places, study.study):
             text = "Another program is doing the runs of this sweep, in a terminal perhaps."
             self._controller.refused(problem("study.busy", text, "Wait for it, or end it there.", study.study))
             return
@@ -257,3 +296,41 @@ def sweep_words(far: Progress, elsewhere: bool = False) -> str:
     )
     parts += [f"{number} {text}" for number, text in groups if number]
     return f"{words.join(parts)}{'; another program is doing the rest' if elsewhere else ''}"
+
+
+def _entry(
+    place: int,
+    run: RunModel,
+    reached: int | None,
+    best: float | None,
+    card: ExerciseCard,
+    race: RaceSpec,
+    selected: str,
+    style: int,
+) -> RaceEntry:
+    metric = words.metric_of(card, race.metric)
+    if reached is not None:
+        result = f"step {words.count(reached)}"
+    elif best is not None:
+        value = words.metric_value(metric, best)
+        result = value if race.target is None else f"best {_metric_name(race, card)} {value}"
+    else:
+        result = words.state_word(run).lower()
+    name = words.run_title(run, card).partition("  ")[2]
+    return RaceEntry(place if best is not None else 0, run.id, style, name, result, run.id == selected)
+
+
+def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:
+    metric = words.metric_of(card, race.metric)
+    return metric.label.lower() if metric is not None else race.metric
+
+
+def race_words(race: RaceSpec, card: ExerciseCard, runs: list[RunModel]) -> str:
+    """Says what counts in a race, and how far it is: "Steps to a loss of 0.001, else the best loss. 2 of 6 done."."""
+    name = _metric_name(race, card)
+    if race.target is None:
+        counts = f"The best {name} counts."
+    else:
+        counts = f"Steps to a {name} of {format_value(race.target)}, else the best {name}."
+    done = sum(run.state in TERMINAL for run in runs)
+    return f"{counts} {done} of {len(runs)} done." if done < len(runs) else counts
