@@ -12,7 +12,6 @@ from clew_gui.charts.drawing import Drawing
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.measured import measured_plots
-from clew_gui.plotting.table import SeriesExtract, extract_series
 from clew_gui.views.charts.painter import SIZES, paint
 from clew_gui.views.plots.drawn_widget import DrawnWidget
 from clew_gui.views.theme.theme import Theme
@@ -69,10 +68,6 @@ class MeasuredView(DrawnWidget):
             if style.history.series
         ]
         return MeasuredChart(runs, Box(0, 0, room.width(), room.height()), SIZES, self.log)
-
-    def extracts(self) -> tuple[SeriesExtract, ...]:
-        """Returns all points of the shown runs."""
-        return tuple(one for run in self._runs for one in extract_series(run.run_id, run.history))
 
     # ------------------------------------------------------------ painting
     def paintEvent(self, event: QPaintEvent) -> None:
