@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 _PIP = "pip==26.3"
-"""In both packages, for what somebody adds: MLflow, pyarrow, scikit-learn."""
+"""In both packages, for what somebody adds: MLflow, pyarrow."""
 _LEFT_OUT = ("PySide6/qml/", "PySide6/Qt/qml/")
 """Qt's other way to make windows, which Clew does not use: 7 MB, with paths of 150 characters."""
 _DESCRIBED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -30,7 +30,7 @@ _TOP: Final = 26.0
 _GUTTER: Final = 236.0
 _ROW: Final = 18.0
 _TOLD: Final = 36.0
-"""The height of two lines below the parallel axes: what a forest says of them."""
+"""The height of two lines below the parallel axes: what Optuna says of them."""
 _NEAR: Final = 14.0
 _MANY: Final = 40
 """The number of lines from which on they are drawn thin."""

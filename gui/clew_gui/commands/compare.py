@@ -54,7 +54,9 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
         outcome_of([(name, histories[name]) for name in group], metric.name, metric.better, options.target)
         for group in repeats_of(settings)
     ]
-    matters = importance_of([settings[group.runs[0]] for group in groups], [group.best for group in groups])
+    matters = importance_of(
+        [settings[group.runs[0]] for group in groups], [group.best for group in groups], metric.better == "higher"
+    )
     if options.json:
         context.say_json(_as_json(seen, groups, metric, options.target, matters))
         return OK
@@ -196,7 +198,7 @@ def _as_json(
         "metric": metric.name,
         "target": target,
         "baseline": seen[0].kept.number,
-        "importance": {"shares": matters.shares, "score": matters.score} if matters.score is not None else None,
+        "importance": {"shares": matters.shares} if matters.shares else None,
         "differences": {one.name: list(one.values) for one in differ},
         "groups": [
             {

@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value
 from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.importance import Importance, importance_words, share_words
+from clew_shared.study.importance import importance_of, importance_words, share_words
 from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
@@ -119,7 +119,7 @@ class CompareScene:
     legend: tuple[tuple[Ink, str], ...]
     coloured_by: str
     shares: Mapping[str, str] = field(default_factory=dict)
-    """How much each setting matters, in words, as far as a forest can tell."""
+    """How much each setting matters, in words, as far as Optuna can tell."""
     told: str = ""
     """What is said of that below the parallel axes."""
 
@@ -403,11 +403,11 @@ def _parallel(
     return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
 
 
-def with_importance(scene: CompareScene, found: Importance | None, card: ExerciseCard, training: bool) -> CompareScene:
-    """The scene with what a random forest says of its settings; ``found`` is None as long as there is none."""
-    if found is None:
-        said = "is worked out when all runs have ended" if training else "is being worked out"
-        return replace(scene, told=f"Which settings mattered {said}.")
+def with_importance(scene: CompareScene, card: ExerciseCard) -> CompareScene:
+    """The scene with what Optuna says of its settings."""
+    settings = [group.runs[0].settings for group in scene.groups]
+    results = [group.outcome.best for group in scene.groups]
+    found = importance_of(settings, results, scene.metric.better == "higher")
     shares = {name: share_words(share) for name, share in found.shares.items()}
     what, sure = importance_words(found, scene.metric, card)
     return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
+from clew_shared.base.foreign import replacing_whole
+from clew_shared.base.harmless import numbers_writer
 from clew_shared.cards import QUANTILES, PictureSpec
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure
@@ -261,12 +264,20 @@ def grid_columns(count: int, size: tuple[float, float], room: tuple[float, float
 # --- Table ------------------------------------------------------------------------------------------------------------
 
 
-HEADER: Final = ("run", "step", "picture", "index", "name", "x", "y", "value")
 _COLOURS: Final = {1: ("grey",), 3: ("red", "green", "blue")}
 
 
+def write_pictures(path: Path, run: str, pictures: Iterable[TakenPicture]) -> None:
+    """Writes the contents of a run's pictures as a table. Raises OSError; there is never half a file."""
+    with replacing_whole(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        writer = numbers_writer(file)
+        writer.writerow(("run", "step", "picture", "index", "name", "x", "y", "value"))
+        for block in (block for one in pictures for block in picture_rows(run, one)):
+            writer.writerows(block)
+
+
 def picture_rows(run: str, taken: TakenPicture) -> Iterator[list[tuple[str, ...]]]:
-    """Yields the contents of a picture as rows of ``HEADER``, in blocks.
+    """Yields the contents of a picture as rows of that table, in blocks.
 
     Images have a row for each pixel and colour (x to the right, y down, from 0 to 255), histograms one for each value,
     or for each bin (from x to y) where only these are known.

@@ -39,12 +39,13 @@ def as_history(source: History | Path) -> History:
 
 
 def rows_of(history: History) -> Iterator[ExportRows]:
-    """Yields all points, metric by metric, at most ``CHUNK_ROWS`` at a time."""
+    """Yields all points, metric by metric, at most ``CHUNK_ROWS`` at a time. They stay as they are while the run goes
+    on."""
     for metric in history.recorded():
         column, wall = history.column(metric), history.wall(metric)
         for start in range(0, len(wall), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
-            yield ExportRows(metric, column.steps[part], column.values[part], wall[part])
+            yield ExportRows(metric, column.steps[part].copy(), column.values[part].copy(), wall[part])
 
 
 class SeriesRows(NamedTuple):
@@ -58,9 +59,9 @@ class SeriesRows(NamedTuple):
 
 
 def series_of(history: History) -> list[SeriesRows]:
-    """Returns all measured relations of a run."""
+    """Returns all measured relations of a run. They stay as they are while it goes on."""
     return [
-        SeriesRows(name, found.x, found.y, (last.x_label, last.x_unit, last.y_label, last.y_unit))
+        SeriesRows(name, found.x.copy(), found.y.copy(), (last.x_label, last.x_unit, last.y_label, last.y_unit))
         for name, found in history.series.items()
         for last in (found.last,)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import repeat
 from pathlib import Path
 from typing import TextIO
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_shared.base.foreign import replacing_whole
 from clew_shared.base.harmless import csv_cell
 from clew_shared.exporters.rows import (
     ExportRows,
@@ -47,6 +48,22 @@ def export_csv(source: History | Path, out: Path) -> Path:
     """``<exercise>-<run>.csv`` in ``out``: values with all their digits (``nan``, ``inf``, ``-inf`` as they are),
     ``wall_time`` in seconds since 1970, empty where unknown."""
     return _export(source, out, ".csv", f"{CSV_HEADER}\n", _csv_lines)
+
+
+def write_curves(path: Path, curves: Iterable[tuple[str, str, ExportRows]]) -> None:
+    """Writes curves of any runs as one table, each with its run's id and name for people: the columns of ``export_csv``
+    and the name. Raises OSError; there is never half a file."""
+    with replacing_whole(path) as part, part.open("wb") as file:
+        file.write(f"{CSV_HEADER},name\n".encode())
+        file.writelines(_csv_lines(run, rows, f",{csv_cell(name) if name else ''}") for run, name, rows in curves)
+
+
+def write_series(path: Path, series: Iterable[tuple[str, SeriesRows]]) -> None:
+    """Writes measured relations of any runs as one table, each with its run's id. As ``write_curves`` otherwise."""
+    with replacing_whole(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+        file.write(f"{SERIES_HEADER}\n")
+        for run, rows in series:
+            file.writelines(_series_csv(run, rows))
 
 
 def export_jsonl(source: History | Path, out: Path) -> Path:
@@ -216,7 +233,7 @@ def _decimals(micro: NDArray[np.int64]) -> list[str]:
     return words
 
 
-def _csv_lines(run: str, rows: ExportRows) -> bytes:
+def _csv_lines(run: str, rows: ExportRows, last: str = "") -> bytes:
     micro, odd = _microseconds(rows)
     times = _decimals(micro)
     for place, when in odd.items():
@@ -225,8 +242,8 @@ def _csv_lines(run: str, rows: ExportRows) -> bytes:
     table = list(zip(rows.steps.tolist(), repeat(True), values, times, strict=False))
     text = msgspec.json.encode(table)[2:-2].decode().replace('"', "").replace("],[", "\0")
     text = text.replace("true", csv_cell(rows.metric))
-    text = text.replace("\0", f"\n{csv_cell(run)},")  # a cell has no null character
-    return f"{csv_cell(run)},{text}\n".encode()
+    text = text.replace("\0", f"{last}\n{csv_cell(run)},")  # a cell has no null character
+    return f"{csv_cell(run)},{text}{last}\n".encode()
 
 
 def _json_lines(run: str, rows: ExportRows) -> bytes:

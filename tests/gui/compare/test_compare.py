@@ -178,15 +178,15 @@ def shown(program: Program, qtbot: QtBot) -> CompareScene:
 
 def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qtbot: QtBot) -> None:
     session = FakeSession()
-    for number in range(16):
-        trained(session, ("sgd", "adam")[number // 8], 2.0 ** -(number % 8), 1, 0.9 - 0.05 * abs(number % 8 - 4))
+    for number in range(24):
+        trained(session, ("sgd", "adam")[number // 12], 2.0 ** -(number % 12), 1, 0.9 - 0.05 * abs(number % 12 - 6))
     program = open_window(session, size=(1280, 800))
     view = program.actions.compare.view
     view.pages.choose("parallel")
     shown(program, qtbot)
     qtbot.waitUntil(lambda: view.scene is not None and bool(view.scene.shares), timeout=60_000)
     scene = shown(program, qtbot)
-    assert scene.told.startswith("What mattered for test accuracy, from 16 results. A random forest says so")
+    assert scene.told.startswith("What mattered for test accuracy, from 24 results. Optuna says so")
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
     assert view.canvas.chart is not None
     assert scene.told in view.canvas.chart.words()

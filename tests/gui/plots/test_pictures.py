@@ -37,7 +37,6 @@ from clew_gui.charts.pictures.scatter import ScatterPicture
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.pictures import (
-    HEADER,
     Judgement,
     TakenPicture,
     confusion_at,
@@ -393,7 +392,7 @@ def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot:
     assert all(word in text for word in ("Latent space", "66.67 %", "Reconstructions at step 100"))
     with (tmp_path / "pictures.csv").open(encoding="utf-8") as file:
         head, *lines = list(csv.reader(file))
-    assert tuple(head) == HEADER
+    assert head == ["run", "step", "picture", "index", "name", "x", "y", "value"]
     assert len(lines) == 36 + 36 + 3 + 7 + 4 + 2
     assert [run.id, "100", "digits", "0", "grey", "0", "0", "25"] == lines[0]
     assert [run.id, "100", "wrong", "1", "grey one answered two", "2", "2", "25"] in lines

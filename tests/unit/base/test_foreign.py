@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.catalogue.script_card import read_script
 from clew_gui.base.settings import SettingsFile
-from clew_gui.plotting.table import write_rows
 from clew_gui.reports.answers import answers_path, read_answers
 from clew_gui.sites import site_file
 from clew_gui.views.window.window_state import WindowState
@@ -22,6 +21,7 @@ from clew_shared import spec
 from clew_shared.base.foreign import from_toml, replacing_whole
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
+from clew_shared.exporters.tables import write_curves
 from clew_shared.study import study
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -121,6 +121,6 @@ def test_a_file_is_replaced_as_a_whole_where_a_link_leads_and_a_device_or_fifo_n
         with pytest.raises(OSError, match=r"it is (not a regular file|a folder)"), replacing_whole(kept) as part:
             part.write_text("instead")
     with pytest.raises(OSError, match="it is not a regular file"):
-        write_rows(fifo, ["a"], [])
+        write_curves(fifo, [])
     assert fifo.is_fifo()
     assert {path.name for path in folder.iterdir()} == {"a.csv", "link", "fifo"}

@@ -1,4 +1,4 @@
-"""Which hyperparameters matter, by a random forest over some runs."""
+"""Which hyperparameters matter, by Optuna, over some runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clew_shared.params import Value
 from clew_shared.study.importance import LEAST_RESULTS, importance_of, importance_words
 
 DICE = random.Random(3)
+LOSS = MetricSpec(name="loss", label="Loss")
 RUNS: list[Mapping[str, Value]] = [
     {
         "learning_rate": 10 ** DICE.uniform(-4, 0),
@@ -34,44 +35,35 @@ def result(run: Mapping[str, Value]) -> float:
 
 
 def test_what_decides_the_results_matters_most() -> None:
-    found = importance_of(RUNS, [result(run) for run in RUNS])
-    assert [*found.shares][:2] == ["learning_rate", "optimizer"]
+    found = importance_of(RUNS, [result(run) for run in RUNS], higher=True)
+    assert next(iter(found.shares)) == "learning_rate"
     assert found.shares["learning_rate"] > 0.9
     assert sum(found.shares.values()) == pytest.approx(1)
     assert "steps" not in found.shares, "it is the same in all runs"
-    assert (found.results, (found.score or 0) > 0.8) == (60, True)
+    assert found.results == 60
+    what, sure = importance_words(found, LOSS, None)
+    assert what.startswith("What mattered for loss, from 60 results: learning rate 9")
+    assert sure.startswith("Optuna says so (PED-ANOVA)")
 
 
-def test_results_over_decades_are_judged_by_their_logarithms() -> None:
-    losses = [10 ** (-10 * result(run)) for run in RUNS]
-    found = importance_of(RUNS, losses)
-    assert (found.score or 0) > 0.8
-
-
-def test_of_chance_no_part_can_be_told() -> None:
-    found = importance_of(RUNS, [DICE.random() for _ in RUNS])
-    assert found.shares == {}
-    assert found.score is not None
-    assert found.score < 0.2
+def test_the_best_are_the_lowest_of_a_loss() -> None:
+    losses = [1 - result(run) for run in RUNS]
+    assert importance_of(RUNS, losses, higher=False) == importance_of(RUNS, [-loss for loss in losses], higher=True)
 
 
 def test_nothing_is_asked_of_few_results_and_of_equal_ones() -> None:
-    few, says = RUNS[: LEAST_RESULTS - 1], "From 12 results on, a random forest says which settings mattered; there are"
+    few, says = RUNS[: LEAST_RESULTS - 1], "From 20 results on, Optuna says which settings mattered; there are"
     for settings, results, why in (
-        (
-            few,
-            [result(run) for run in few],
-            f"{says} 11.",
-        ),
+        (few, [result(run) for run in few], f"{says} 19."),
         (RUNS, [None] * len(RUNS), f"{says} 0."),
         (RUNS, [0.5] * len(RUNS), "The results are all the same, so none mattered."),
         ([RUNS[0]] * 20, [*map(float, range(20))], "These runs differ in no setting, so none mattered."),
     ):
-        found = importance_of(settings, results)
-        assert (found.shares, found.score, found.why) == ({}, None, why)
-        assert importance_words(found, MetricSpec(name="loss", label="Loss"), None) == ("", why)
+        found = importance_of(settings, results, higher=True)
+        assert (found.shares, found.why) == ({}, why)
+        assert importance_words(found, LOSS, None) == ("", why)
 
 
-def test_without_scikit_learn_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    assert importance_of(RUNS, [result(run) for run in RUNS]).why.endswith("pip install scikit-learn.")
+def test_without_optuna_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert importance_of(RUNS, [result(run) for run in RUNS], higher=True).why.endswith("pip install optuna.")

@@ -30,7 +30,8 @@ from clew_shared.exporters import (
     export_updates_jsonl,
     export_wandb,
 )
-from clew_shared.exporters.rows import CHUNK_ROWS
+from clew_shared.exporters.rows import CHUNK_ROWS, rows_of
+from clew_shared.exporters.tables import write_curves
 from clew_shared.exporters.tensorboard import figure_record
 from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Points, Schema, Series, State
 from clew_shared.journal.files import JournalWriter
@@ -40,6 +41,7 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, to_toml
+from tests.recording import record
 from tests.simulated_cluster import SimulatedCluster
 from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
 
@@ -486,3 +488,36 @@ def test_images_in_rows_of_less_than_none_are_in_as_many_as_fit(count: int) -> N
         for columns in (0, -3)
     )
     assert figure_record(fit) == figure_record(odd)
+
+
+def going_on() -> History:
+    history, curve = History(), np.linspace(2, 1, 200)
+    record(history, "loss", 0, curve[:100], clock=(2.0, 2.0), wall=1002.0)
+    record(history, "loss", 100, curve[100:], clock=(3.0, 1.0), wall=1013.0)
+    return history
+
+
+def test_curves_of_several_runs_are_one_table_with_their_names(tmp_path: Path) -> None:
+    other, path = History(), tmp_path / "curves.csv"
+    record(other, "loss", 0, [np.nan, 0.5])
+    found = [("a", "7  Warm, start", going_on()), ("b", "", other)]
+    write_curves(path, ((run, name, rows) for run, name, history in found for rows in rows_of(history)))
+    lines = path.read_text().splitlines()
+    assert len(lines) == 203
+    assert lines[0] == "run,step,metric,value,wall_time,name"
+    assert lines[1] == 'a,0,loss,2.0,1000.020000,"7  Warm, start"'
+    assert lines[-2:] == ["b,0,loss,nan,,", "b,1,loss,0.5,,"]
+
+
+def test_rows_stay_as_they_are_while_the_run_goes_on() -> None:
+    history = going_on()
+    (before,) = rows_of(history)
+    record(history, "loss", 200, np.zeros(2000))
+    assert (len(before.steps), before.values[-1], len(before.wall)) == (200, 1.0, 200)
+
+
+def test_a_table_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(OSError, match=r"folder\.csv"):
+        write_curves(tmp_path / "folder.csv", [])
+    assert [path.name for path in tmp_path.iterdir() if path.name != "clew-home"] == ["folder.csv"]

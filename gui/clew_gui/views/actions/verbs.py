@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QScrollBar
 
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
-from clew_gui.plotting.table import extract, extract_series, write_csv, write_series_csv
 from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
@@ -42,6 +41,8 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
+from clew_shared.exporters.rows import rows_of, series_of
+from clew_shared.exporters.tables import write_curves, write_series
 from clew_shared.spec import RunSpec
 
 
@@ -210,10 +211,10 @@ class WindowActions(QObject):
 
         def write(path: Path) -> None:
             if history.series:
-                write_series_csv(path, extract_series(run.id, history))
+                write_series(path, ((run.id, rows) for rows in series_of(history)))
             else:
                 title = words.run_title(run, self.controller.scope.card)
-                write_csv(path, extract(run.id, title, history, history.metrics))
+                write_curves(path, ((run.id, title, rows) for rows in rows_of(history)))
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
 

@@ -9,7 +9,6 @@ from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import measured_plots
-from clew_gui.plotting.table import SeriesExtract, extract_series
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import SeriesPlot
@@ -57,7 +56,3 @@ class MeasuredView(ChartView):
 
     def reset_zoom(self) -> None:
         """Does nothing, because all points are always in sight."""
-
-    def extracts(self) -> tuple[SeriesExtract, ...]:
-        """Returns all points of the shown runs."""
-        return tuple(one for run in self._runs for one in extract_series(run.run_id, run.history))

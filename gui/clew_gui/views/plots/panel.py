@@ -18,8 +18,7 @@ from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, RunStyle, View, resolve_plots
 from clew_gui.plotting.curves.smoothing import window_for
 from clew_gui.plotting.curves.units import knows
-from clew_gui.plotting.pictures import HEADER, deviations_at, picture_rows
-from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, write_series_csv
+from clew_gui.plotting.pictures import deviations_at, write_pictures
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.by_hand import ByHandView
@@ -35,6 +34,8 @@ from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.parts import Appearance, column, row
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
+from clew_shared.exporters.rows import rows_of, series_of
+from clew_shared.exporters.tables import write_curves, write_series
 from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Histogram, Predicted
 from clew_shared.journal.lifecycle import TERMINAL
@@ -54,7 +55,7 @@ class _Writer(QObject):
         super().__init__()
         self._thread: threading.Thread | None = None
 
-    def start(self, path: Path, write: Callable[[Path], int]) -> None:
+    def start(self, path: Path, write: Callable[[Path], None]) -> None:
         """Begin to ``write``, when what is being written is done."""
         before = self._thread
 
@@ -384,24 +385,20 @@ class ConvergencePlots(QWidget):
         """Write an SVG; raises ProblemError."""
         write_svg(path, self._picture())
 
-    def extracts(self) -> tuple[Extract, ...]:
-        """Copies of all values of the shown runs in the shown plots."""
-        metrics = dict.fromkeys(metric for setup in self.canvas.setups for metric in setup.metrics)
-        metrics |= dict.fromkeys(self.surface.spec.metrics if self.surface.spec is not None else ())
-        runs = self.canvas.runs
-        return tuple(found for run in runs for found in extract(run.run_id, run.label, run.history, metrics))
-
-    def _table(self) -> Callable[[Path], int]:
+    def _table(self) -> Callable[[Path], None]:
         """Returns a function that writes every value of the shown curves, or of what was measured, or the pictures that
         are shown: the values shown now, even if new ones arrive before it has written them."""
         if self.page == "measured":
-            measured = self.measured.extracts()
-            return lambda path: write_series_csv(path, measured)
+            measured = [(run.run_id, rows) for run in self.canvas.runs for rows in series_of(run.history)]
+            return lambda path: write_series(path, measured)
         if self.page == "pictures":
             run, taken = self.pictures.shown
-            return lambda path: write_rows(path, HEADER, (rows for one in taken for rows in picture_rows(run, one)))
-        extracts = self.extracts()
-        return lambda path: write_csv(path, extracts)
+            return lambda path: write_pictures(path, run, taken)
+        metrics = {metric for setup in self.canvas.setups for metric in setup.metrics}
+        metrics |= set(self.surface.spec.metrics if self.surface.spec is not None else ())
+        shown = ((run, rows) for run in self.canvas.runs for rows in rows_of(run.history) if rows.metric in metrics)
+        curves = [(run.run_id, run.label, rows) for run, rows in shown]
+        return lambda path: write_curves(path, curves)
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write "png", "svg" or "csv"; asks for the place when ``path`` is None. Ends with ``saved`` or ``failed``."""

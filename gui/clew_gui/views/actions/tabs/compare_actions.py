@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,12 +29,9 @@ from clew_gui.views.presentation import words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_shared.base.harmless import csv_text
-from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
-from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
-from clew_shared.study.importance import Importance, importance_of
 
 _FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
@@ -49,9 +47,8 @@ class CompareActions(QObject):
         self._cache: CurveCache | None = None
         self._before = CompareState()
         self._shown: object = None
-        self._forest: tuple[object, Importance | None] = (None, None)
-        """The settings and results that a forest was grown for, and what it says of them."""
-        self._growing = False
+        self._optuna: bool | None = None
+        """Whether Optuna is imported; None: nothing needed it yet."""
         self.scene: CompareScene | None = None
         self._due = QTimer(self)
         self._due.setSingleShot(True)
@@ -110,30 +107,22 @@ class CompareActions(QObject):
         if self._cache is not None:
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
             if page == "parallel":
-                training = any(run.state not in TERMINAL for run in runs)
-                self.scene = with_importance(self.scene, self._importance(self.scene, training), card, training)
+                self.scene = self._with_importance(self.scene, card)
             left_out = len(self.scene.groups) - len(self.scene.places) if page == "scatter" else 0
             view.show_scene(self.scene, _said(len(runs), len(self.scene.groups), left_out))
 
-    def _importance(self, scene: CompareScene, training: bool) -> Importance | None:
-        """What a random forest says of the runs; None until it is grown, in a thread, as it takes a second or two."""
-        settings = [dict(group.runs[0].settings) for group in scene.groups]
-        results = [group.outcome.best for group in scene.groups]
-        asked = (settings, results)
-        if asked == self._forest[0]:
-            return self._forest[1]
-        if not training and not self._growing:
-            self._growing = True
+    def _with_importance(self, scene: CompareScene, card: ExerciseCard) -> CompareScene:
+        """The scene with what Optuna says. It takes milliseconds, but the import a second: that is done in a thread."""
+        if self._optuna:
+            return with_importance(scene, card)
+        if self._optuna is None:
+            self._optuna = False
+            call_elsewhere(self, "optuna", partial(with_importance, scene, card), self._imported, self._imported)
+        return replace(scene, told="Which settings mattered is being worked out.")
 
-            def grown(found: Importance) -> None:
-                self._growing, self._forest, self._shown = False, (asked, found), None
-                self.refresh()
-
-            def failed(problems: tuple[Problem, ...]) -> None:
-                grown(Importance({}, len(results), why=" ".join(map(str, problems))))
-
-            call_elsewhere(self, "importance", lambda: importance_of(settings, results), grown, failed)
-        return None
+    def _imported(self, _first: object) -> None:
+        self._optuna, self._shown = True, None
+        self.refresh()
 
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
