@@ -48,7 +48,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     qtbot.waitUntil(view.hand_in.isEnabled, timeout=20_000)
     assert student_name(places) == "Anna Example"
     for kind in ("html", "pdf"):
-        reports.save(kind, tmp_path / f"report.{kind}")
+        reports.export(kind, tmp_path / f"report.{kind}")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
     assert "<svg" in (tmp_path / "report.html").read_text()
     reports.hand_in(tmp_path / "anna.clew.zip")

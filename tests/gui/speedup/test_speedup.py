@@ -123,11 +123,11 @@ def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeS
     view = shown(program, session, qtbot, "8 GPUs train 5.9 times as fast as one")
     assert "About 5.0 % of each step does not get faster" in view.detail.text()
     assert view.progress.whole() == ""
-    assert view.table.texts()[0][:2] == ["GPUs", "60 steps"]
+    assert list(view.table.texts()[0][:2]) == ["GPUs", "60 steps"]
     assert [row[0] for row in view.table.texts()[1:]] == ["1", "2", "8"]
     assert view.canvases[0].isVisible()
     assert "8 devices, 5.9" in view.canvases[0].accessibleDescription()
-    view.copy_table()
+    view.table.copy()
     assert QGuiApplication.clipboard().text().splitlines()[3].startswith("8\t1.01 s\t5,926\t")
 
 
@@ -209,8 +209,7 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
     view.setMinimumWidth(0)
     view.resize(500, 700)
     assert view.box.direction() is QBoxLayout.Direction.TopToBottom
-    qtbot.waitUntil(lambda: view.table.isColumnHidden(3), timeout=5000)
-    assert not view.table.isColumnHidden(6), "the intervals are in the plots as well"
+    qtbot.waitUntil(lambda: view.table.horizontalScrollBar().maximum() > 0, timeout=5000)
 
 
 def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:

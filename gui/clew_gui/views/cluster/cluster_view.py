@@ -13,9 +13,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QListWidget,
     QListWidgetItem,
-    QMenu,
     QSizePolicy,
-    QToolButton,
     QWidget,
 )
 
@@ -25,14 +23,15 @@ from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role, Timeline
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import (
+    PICTURES,
     Appearance,
     Button,
     Elided,
     Glyph,
-    IconButton,
     Pill,
     Segments,
     column,
+    export_button,
     frame,
     label,
     native_keys,
@@ -160,12 +159,8 @@ class ClusterView(QWidget):
             appearance, "TF_CONFIG", "quiet", "script", "The ClusterSpec and the TF_CONFIG of each process"
         )
         self.config.clicked.connect(self.config_asked)
-        self.export = IconButton(appearance, "export", "Export the cluster's plots", "Export as PNG, SVG or CSV")
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.export)
-        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The updates, CSV…")):
-            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
-        self.export.setMenu(menu)
+        kinds = {**PICTURES, "csv": "The updates, CSV…"}
+        self.export = export_button(self._appearance, "Export the cluster's plots", kinds, self.export_asked.emit)
         self._rows_box = column(gap=0)
         title = label("Who does what", "subtitle")
         head = row(title, self.caption, self.add, self.config, self.export, gap=8)

@@ -6,40 +6,36 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QIcon, QPainter
+from PySide6.QtGui import QIcon, QPainter
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QCheckBox,
     QComboBox,
-    QFrame,
-    QHeaderView,
-    QMenu,
     QSizePolicy,
     QSplitter,
-    QTableWidget,
-    QTableWidgetItem,
-    QToolButton,
     QWidget,
 )
 
-from clew_gui.charts.compare import CompareChart, Form, ink_stroke, table_text
+from clew_gui.charts.compare import CompareChart, Form, ink_stroke
 from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import pen_of
 from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
 from clew_gui.views.theme.parts import (
+    PICTURES,
     Appearance,
     Elided,
     IconButton,
     Segments,
     blank,
     column,
+    export_button,
     frame,
     label,
     row,
     set_role,
 )
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_shared.params import ParamSpec, convert
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
@@ -100,14 +96,10 @@ class CompareView(QWidget):
         for one in (self.pages, self.sets):
             one.chosen.connect(lambda _key: self._edited())
         self.caption = Elided("", "caption", "2")
-        self.export = IconButton(self._appearance, "export", "Export the comparison", "Export as PNG, SVG or CSV")
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.export)
-        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
-            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
-        self.export.setMenu(menu)
+        kinds = {**PICTURES, "csv": "The table, CSV…"}
+        self.export = export_button(self._appearance, "Export the comparison", kinds, self.export_asked.emit)
         copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
-        copy.clicked.connect(self.copy_table)
+        copy.clicked.connect(self.table.copy)
         self.repeats = QCheckBox("Mean over seeds")
         self.repeats.setAccessibleName("Mean over seeds")
         self.repeats.setChecked(True)
@@ -174,19 +166,9 @@ class CompareView(QWidget):
         with QSignalBlocker(self.log):
             self.log.setChecked(log)
 
-    def _make_table(self) -> QTableWidget:
-        table = QTableWidget()
-        table.setFrameShape(QFrame.Shape.NoFrame)
-        table.setAccessibleName("Compared runs")
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setTabKeyNavigation(False)
+    def _make_table(self) -> ReadOnlyTable:
+        table = ReadOnlyTable("Compared runs")
         table.setIconSize(_SWATCH)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(table.fontMetrics().height() + 10)
-        table.horizontalHeader().setHighlightSections(False)
-        table.horizontalHeader().setResizeContentsPrecision(60)
         table.itemSelectionChanged.connect(lambda: self.canvas.lift(self._selected()))
         table.itemDoubleClicked.connect(lambda item: self._choose(item.row()))
         return table
@@ -282,32 +264,8 @@ class CompareView(QWidget):
         self.canvas.lift("")
         self.canvas.show_chart(partial(CompareChart, scene, self.page()))
         if before is None or before.table != scene.table or _inks(before) != _inks(scene):
-            self._fill_table(scene)
-
-    def _fill_table(self, scene: CompareScene) -> None:
-        heads, rows = scene.table[0], scene.table[1:]
-        self.table.setUpdatesEnabled(False)
-        self.table.clearSelection()
-        self.table.setColumnCount(len(heads))
-        self.table.setHorizontalHeaderLabels(list(heads))
-        self.table.setRowCount(len(rows))
-        for number, texts in enumerate(rows):
-            for place, text in enumerate(texts):
-                item = QTableWidgetItem(text)
-                side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
-                item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-                self.table.setItem(number, place, item)
-        for place in range(len(heads)):
-            side = Qt.AlignmentFlag.AlignRight if place else Qt.AlignmentFlag.AlignLeft
-            head_item = self.table.horizontalHeaderItem(place)
-            if head_item is not None:
-                head_item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-        self._tint()
-        head = self.table.horizontalHeader()
-        for place in range(len(heads)):
-            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Interactive)
-        self.table.resizeColumnsToContents()
-        self.table.setUpdatesEnabled(True)
+            self.table.fill(scene.table)
+            self._tint()
 
     def _tint(self) -> None:
         icons: dict[object, QIcon] = {}
@@ -340,11 +298,6 @@ class CompareView(QWidget):
         if self.scene is not None and 0 <= number < len(self.scene.groups):
             self.run_chosen.emit(self.scene.groups[number].runs[0].id)
             self.table.selectRow(number)
-
-    def copy_table(self) -> None:
-        """The table to the clipboard, with tabs between its columns."""
-        if self.scene is not None:
-            QGuiApplication.clipboard().setText(table_text(self.scene.table, "\t"))
 
     def retheme(self) -> None:
         """Tint the swatches again."""

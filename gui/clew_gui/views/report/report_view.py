@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QResizeEvent, QTextDocument, QTextOption
-from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QMenu, QTextBrowser, QToolButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from clew_gui.reports.figures import WIDTH as FIGURE
 from clew_gui.reports.page import LabReport, render
 from clew_gui.views.report.pdf import figure_image
-from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, frame, label, panel, row
+from clew_gui.views.theme.parts import Appearance, Button, Elided, column, export_button, frame, label, panel, row
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.spec import MAX_NAME
 
@@ -64,12 +64,8 @@ class ReportView(QWidget):
         self.sentence = Elided("", "body", "2")
         self.hand_in = Button(appearance, "Hand in…", "primarySmall", "export", _HAND_IN_TIP)
         self.hand_in.clicked.connect(self.hand_in_asked)
-        self.export = IconButton(appearance, "export", "Save the report", "Save the report as HTML or PDF")
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.export)
-        for kind, text in (("html", "As one web page, HTML…"), ("pdf", "For paper, PDF…")):
-            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.file_asked.emit(kind))
-        self.export.setMenu(menu)
+        kinds = {"html": "As one web page, HTML…", "pdf": "For paper, PDF…"}
+        self.export = export_button(appearance, "Save the report", kinds, self.file_asked.emit)
         box = QWidget()
         row(self.sentence, self.hand_in, self.export, gap=8, parent=box)
         return box

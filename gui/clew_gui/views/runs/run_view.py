@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QFrame, QMenu, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QSlider, QToolButton, QWidget
 
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.plots.kinds import Page
@@ -15,11 +15,13 @@ from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
 from clew_gui.views.race.study_bar import StudyBar
 from clew_gui.views.runs.run_card import RunCard
 from clew_gui.views.theme.parts import (
+    PICTURES,
     Appearance,
     Button,
     IconButton,
     Segments,
     column,
+    export_button,
     frame,
     label,
     lay_out_now,
@@ -164,7 +166,8 @@ class PlotControls(QWidget):
             appearance, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)"
         )
         copy.clicked.connect(self.copy_asked)
-        self.export = self._export_button(appearance)
+        kinds = {**PICTURES, "csv": "Values, CSV…"}
+        self.export = export_button(appearance, "Export the plots", kinds, self.export_asked.emit, " (Ctrl+Shift+S)")
         row(
             self.pages,
             self.units,
@@ -179,16 +182,6 @@ class PlotControls(QWidget):
             self.export,
             parent=self,
         )
-
-    def _export_button(self, appearance: Appearance) -> QToolButton:
-        button = IconButton(appearance, "export", "Export the plots", "Export as PNG, SVG or CSV (Ctrl+Shift+S)")
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(button)
-        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
-            entry = menu.addAction(text)
-            entry.triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
-        button.setMenu(menu)
-        return button
 
     def minimumSizeHint(self) -> QSize:
         """Returns the size without the parts that can be hidden if there is little room."""

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QBoxLayout,
     QFrame,
-    QHeaderView,
     QLineEdit,
-    QMenu,
     QSizePolicy,
-    QTableWidget,
-    QTableWidgetItem,
-    QToolButton,
     QWidget,
 )
 
@@ -26,6 +19,7 @@ from clew_gui.plotting.speedup import SpeedupScene
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.form.fields import NumberEdit
 from clew_gui.views.theme.parts import (
+    PICTURES,
     Appearance,
     Button,
     Elided,
@@ -33,6 +27,7 @@ from clew_gui.views.theme.parts import (
     IconButton,
     Segments,
     column,
+    export_button,
     frame,
     label,
     lay_out_now,
@@ -40,6 +35,7 @@ from clew_gui.views.theme.parts import (
     scrolling,
     set_role,
 )
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_shared.params import ParamSpec
 
 KINDS = (("strong", "Strong scaling"), ("weak", "Weak scaling"))
@@ -68,10 +64,6 @@ COUNTS = ParamSpec(
 _NARROW = 560
 _NAMED = 780
 """The width from which on the number of repeats has its name beside it."""
-_CELL = 22
-"""Pixels around the text of a cell."""
-_INTERVAL = 3
-"""The column with the intervals of images per second."""
 
 
 class SpeedupView(QWidget):
@@ -126,12 +118,8 @@ class SpeedupView(QWidget):
         self._name.setBuddy(self.repeats)
         self.measure = Button(appearance, "Measure", "primarySmall", "play")
         self.measure.clicked.connect(self.measure_asked)
-        self.export = IconButton(appearance, "export", "Export the speed-up", "Export as PNG, SVG or CSV")
-        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self.export)
-        for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "The table, CSV…")):
-            menu.addAction(text).triggered.connect(lambda _checked=False, kind=kind: self.export_asked.emit(kind))
-        self.export.setMenu(menu)
+        kinds = {**PICTURES, "csv": "The table, CSV…"}
+        self.export = export_button(appearance, "Export the speed-up", kinds, self.export_asked.emit)
         self._bar_box = QWidget()
         self._bar_box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         fields = (self.counts, self._name, self.repeats)
@@ -166,8 +154,8 @@ class SpeedupView(QWidget):
         self._title = label("", "subtitle")
         self._caption = Elided("", "caption", "2")
         copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
-        copy.clicked.connect(self.copy_table)
-        self.table = ScalingTable()
+        self.table = ReadOnlyTable("Speed-up by number of devices", whole=True)
+        copy.clicked.connect(self.table.copy)
         head = row(self._title, self._caption, copy, gap=8)
         self._table_frame = frame("card", column(head, self.table, gap=4, margins=(14, 8, 8, 8)))
         self._table_frame.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
@@ -197,10 +185,6 @@ class SpeedupView(QWidget):
         self._caption.set_text(", ".join(filter(None, (scene.caption, when))))
         self.table.fill(scene.table)
 
-    def copy_table(self) -> None:
-        """The table to the clipboard, with tabs between its columns."""
-        QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in self.table.texts()))
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Puts the plots above each other if they would be too narrow."""
         super().resizeEvent(event)
@@ -209,70 +193,3 @@ class SpeedupView(QWidget):
         self._name.setVisible(not narrow and self.width() >= _NAMED)
         self.counts.setVisible(not narrow)
         lay_out_now(self._bar_box, self)
-
-
-class ScalingTable(QTableWidget):
-    """A row for each number of devices, as high as it needs to be. Where it is too narrow the last columns go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setAccessibleName("Speed-up by number of devices")
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setShowGrid(False)
-        self.setTabKeyNavigation(False)
-        self.verticalHeader().hide()
-        self.horizontalHeader().setHighlightSections(False)
-        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-
-    def fill(self, rows: Sequence[Sequence[str]]) -> None:
-        """Show these texts, of which the first row are the heads."""
-        heads, cells = rows[0], rows[1:]
-        self.setColumnCount(len(heads))
-        self.setRowCount(len(cells))
-        for place, text in enumerate(heads):
-            self.setHorizontalHeaderItem(place, _item(text))
-        for number, texts in enumerate(cells):
-            for place, text in enumerate(texts):
-                self.setItem(number, place, _item(text))
-        height = self.fontMetrics().height() + 11
-        self.verticalHeader().setDefaultSectionSize(height)
-        self.setFixedHeight(self.horizontalHeader().sizeHint().height() + height * len(cells) + 2)
-        self._fit_columns()
-
-    def texts(self) -> list[list[str]]:
-        """Returns all texts of the table, the heads first."""
-        columns = [self._column(place) for place in range(self.columnCount())]
-        return [list(line) for line in zip(*columns, strict=True)]
-
-    def _column(self, place: int) -> list[str]:
-        items = [self.horizontalHeaderItem(place)]
-        items += [self.item(number, place) for number in range(self.rowCount())]
-        return [item.text() for item in items if item is not None]
-
-    def _fit_columns(self) -> None:
-        """Makes each column as wide as its words, and shares out the rest evenly. Where they have no room, that of the
-        intervals is hidden first, which the plot shows as well, then the last ones."""
-        metrics, places = self.fontMetrics(), range(self.columnCount())
-        widths = [max(map(metrics.horizontalAdvance, self._column(place))) + _CELL for place in places]
-        shown = sorted(places, key=lambda place: (place == _INTERVAL, place))
-        while len(shown) > 1 and sum(widths[place] for place in shown) > self.width():
-            shown.pop()
-        more = max(self.width() - sum(widths[place] for place in shown), 0) // max(len(shown), 1)
-        for place, width in enumerate(widths):
-            self.setColumnHidden(place, place not in shown)
-            self.setColumnWidth(place, width + more)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the new width."""
-        super().resizeEvent(event)
-        self._fit_columns()
-
-
-def _item(text: str) -> QTableWidgetItem:
-    item = QTableWidgetItem(text)
-    item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-    return item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
+    QMenu,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -378,6 +379,24 @@ class IconButton(QToolButton):
     def retheme(self) -> None:
         """Tint again."""
         self.setIcon(self._appearance.icon(self._glyph))
+
+
+PICTURES = {"png": "As a picture, PNG…", "svg": "As a drawing, SVG…"}
+"""The kinds of files that every chart becomes, with what a menu calls them."""
+
+
+def export_button(
+    appearance: Appearance, name: str, kinds: Mapping[str, str], ask: Callable[[str], object], keys: str = ""
+) -> IconButton:
+    """A button with a menu of kinds of files, each with its words, which calls ``ask`` with the kind."""
+    *most, last = map(str.upper, kinds)
+    button = IconButton(appearance, "export", name, f"{name.split()[0]} as {', '.join(most)} or {last}{keys}")
+    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    menu = QMenu(button)
+    for kind, words in kinds.items():
+        menu.addAction(words).triggered.connect(lambda _checked=False, kind=kind: ask(kind))
+    button.setMenu(menu)
+    return button
 
 
 class Segments(QFrame):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import Literal
-
-from PySide6.QtCore import QObject
+from typing import ClassVar, Literal
 
 from clew_gui.charts.cluster import cluster_page
 from clew_gui.plotting.axes.ticks import Span
@@ -14,7 +11,7 @@ from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
-from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.cluster.cluster_view import ClusterView
@@ -26,38 +23,30 @@ from clew_shared.exporters.tables import write_updates_csv
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import DisturbCluster
 
-_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Updates (*.csv)"}
 
+class ClusterActions(Tab[ClusterView]):
+    """The tab *Cluster*: which run it shows, and what its buttons ask for."""
 
-class ClusterActions(QObject):
-    """Serves the tab *Cluster* of one window. Its widgets are made when it is first shown, because they import
-    NumPy."""
+    NUMBER = CLUSTER_TAB
+    EXPORT = "Export the cluster", "cluster"
+    FILES: ClassVar = {**Tab.FILES, "csv": "Updates (*.csv)"}
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller = window, controller
-        self._view: ClusterView | None = None
+        super().__init__(window, controller)
         self._seen: tuple[str, Span | None] = ("", None)
-        self._shown: object = None
         self.scene: ClusterScene | None = None
-        window.head.tab_chosen.connect(lambda _tab: self.refresh())
-        controller.curves_changed.connect(self.refresh)
-        controller.ticked_slowly.connect(self.refresh)
         window.offer_cluster(False)
 
-    @property
-    def view(self) -> ClusterView:
-        """The tab's widgets."""
-        if self._view is None:
-            self._view = ClusterView(self._window.appearance)
-            self._view.slow_asked.connect(lambda worker, factor: self._disturb("slow", "worker", worker, factor))
-            self._view.kill_asked.connect(lambda role, number: self._disturb("kill", role, number))
-            self._view.add_asked.connect(lambda: self._disturb("add"))
-            self._view.config_asked.connect(self.show_config)
-            self._view.export_asked.connect(self.export)
-            self._view.seen_changed.connect(self._see)
-            self._window.put_view(CLUSTER_TAB, self._view)
-        return self._view
+    def make_view(self) -> ClusterView:
+        """Makes the tab's widgets."""
+        view = ClusterView(self._window.appearance)
+        view.slow_asked.connect(lambda worker, factor: self._disturb("slow", "worker", worker, factor))
+        view.kill_asked.connect(lambda role, number: self._disturb("kill", role, number))
+        view.add_asked.connect(lambda: self._disturb("add"))
+        view.config_asked.connect(self.show_config)
+        view.export_asked.connect(self.export)
+        view.seen_changed.connect(self._see)
+        return view
 
     def run(self) -> RunModel | None:
         """The selected run if it has parameter servers, else the newest such run of the open exercise."""
@@ -72,15 +61,14 @@ class ClusterActions(QObject):
         """Offer the tab if there is such a run, and show it; cheap if nothing changed or it is out of sight."""
         run = self.run()
         self._window.offer_cluster(run is not None)
-        if run is None or self._window.pages.currentIndex() != CLUSTER_TAB:
+        if run is None or not self.in_sight():
             return
         history = run.history
         taken = history.updates.counts.applied + history.updates.counts.dropped
         seen = self._seen[1] if self._seen[0] == run.id else None
         state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen)
-        if state == self._shown:
+        if not self.is_new(state):
             return
-        self._shown = state
         self.scene = cluster_scene(history, run.spec, self._controller.scope.card, run.state, seen)
         self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
@@ -121,13 +109,6 @@ class ClusterActions(QObject):
         ).open()
 
     # --- Files --------------------------------------------------------------------------------------------------------
-
-    def export(self, kind: str, path: Path | None = None) -> None:
-        """Write the plots as "png" or "svg", or all updates as "csv"; asks for the place when ``path`` is None."""
-        if path is not None:
-            write_and_report(self._window, path, partial(self.write, kind))
-            return
-        ask_and_write(self._window, "Export the cluster", f"cluster.{kind}", _FILES[kind], partial(self.write, kind))
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QTimer
 
 from clew_gui.charts.compare import compare_page
 from clew_gui.plotting.compare import (
@@ -20,7 +20,7 @@ from clew_gui.plotting.compare import (
 )
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.compare.compare_state import CompareState
@@ -33,20 +33,17 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
 
-_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
+class CompareActions(Tab[CompareView]):
+    """The tab *Compare*: which runs it compares."""
 
-class CompareActions(QObject):
-    """Serves the tab *Compare* of one window. Its widgets are made when it is first shown, because they import
-    NumPy."""
+    NUMBER = COMPARE_TAB
+    EXPORT = "Export the comparison", "comparison"
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller = window, controller
-        self._view: CompareView | None = None
+        super().__init__(window, controller)
         self._cache: CurveCache | None = None
         self._before = CompareState()
-        self._shown: object = None
         self._optuna: bool | None = None
         """Whether Optuna is imported; None: nothing needed it yet."""
         self.scene: CompareScene | None = None
@@ -54,28 +51,22 @@ class CompareActions(QObject):
         self._due.setSingleShot(True)
         self._due.setObjectName("compare")
         self._due.timeout.connect(self.refresh)
-        window.head.tab_chosen.connect(lambda _tab: self.refresh())
-        for changed in (controller.curves_changed, controller.filtered):
-            changed.connect(self._update_soon)
-        controller.ticked_slowly.connect(self.refresh)
+        controller.filtered.connect(self.show_other_runs)
 
-    def _update_soon(self) -> None:
+    def show_other_runs(self) -> None:
         """Updates the tab in an event of its own, so that a click answers before a thousand runs are compared."""
-        if self._window.pages.currentIndex() == COMPARE_TAB:
+        if self.in_sight():
             self._due.start(0)
 
-    @property
-    def view(self) -> CompareView:
-        """The tab's widgets."""
-        if self._view is None:
-            self._cache = CurveCache()
-            self._view = CompareView(self._window.appearance)
-            self._view.recall(self._before)
-            self._view.changed.connect(self.refresh)
-            self._view.run_chosen.connect(self._controller.select)
-            self._view.export_asked.connect(self.export)
-            self._window.put_view(COMPARE_TAB, self._view)
-        return self._view
+    def make_view(self) -> CompareView:
+        """Makes the tab's widgets."""
+        self._cache = CurveCache()
+        view = CompareView(self._window.appearance)
+        view.recall(self._before)
+        view.changed.connect(self.refresh)
+        view.run_chosen.connect(self._controller.select)
+        view.export_asked.connect(self.export)
+        return view
 
     def recall(self, state: CompareState) -> None:
         """Restores the state that the last window left; called before the tab is first shown."""
@@ -90,7 +81,7 @@ class CompareActions(QObject):
     def refresh(self) -> None:
         """Show the comparison; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != COMPARE_TAB or scope.card is None:
+        if not self.in_sight() or scope.card is None:
             return
         card, runs = scope.card, self._runs()
         view = self.view
@@ -147,15 +138,6 @@ class CompareActions(QObject):
         self.view.offer(card.id, offered, settings, [*x, *reached], log)
 
     # --- Files --------------------------------------------------------------------------------------------------------
-
-    def export(self, kind: str, path: Path | None = None) -> None:
-        """Write the picture as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
-        if path is not None:
-            write_and_report(self._window, path, partial(self.write, kind))
-            return
-        ask_and_write(
-            self._window, "Export the comparison", f"comparison.{kind}", _FILES[kind], partial(self.write, kind)
-        )
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-
-from PySide6.QtCore import QObject
+from typing import ClassVar
 
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.jobs.job_book import job_book
@@ -15,6 +14,7 @@ from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.presentation import words
 from clew_gui.views.report.report_view import OfferedRun, ReportView
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
@@ -23,40 +23,34 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.lifecycle import TERMINAL
 
-_KINDS = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
 Made = tuple[LabReport, list[RunSource]]
 
 
-class ReportActions(QObject):
-    """Serves the tab *Report* of one window. Its widgets are made when it is first shown; reports are made in a
-    thread."""
+class ReportActions(Tab[ReportView]):
+    """The tab *Report*: which runs are offered, the report, which is made in a thread, and the guide's answers."""
+
+    NUMBER = REPORT_TAB
+    EXPORT = "Save the report", "report"
+    FILES: ClassVar = {"html": "Web page (*.html)", "pdf": "PDF (*.pdf)"}
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
-        super().__init__(window)
-        self._window, self._controller, self._places = window, controller, places
-        self._view: ReportView | None = None
-        self._offered: object = None
+        super().__init__(window, controller)
+        self._places = places
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
         controller.scope.board.answers_of = self._kept
         window.guide.answered.connect(self.answer)
-        window.head.tab_chosen.connect(lambda _tab: self.refresh())
-        controller.curves_changed.connect(self.refresh)
-        controller.ticked_slowly.connect(self.refresh)
 
-    @property
-    def view(self) -> ReportView:
-        """The tab's widgets."""
-        if self._view is None:
-            self._view = ReportView(self._window.appearance)
-            self._view.changed.connect(self._chosen)
-            self._view.file_asked.connect(self.save)
-            self._view.hand_in_asked.connect(self.hand_in)
-            self._view.guide_asked.connect(lambda: self._window.show_tab(0))
-            self._window.put_view(REPORT_TAB, self._view)
-        return self._view
+    def make_view(self) -> ReportView:
+        """Makes the tab's widgets."""
+        view = ReportView(self._window.appearance)
+        view.changed.connect(self._chosen)
+        view.file_asked.connect(self.export)
+        view.hand_in_asked.connect(self.hand_in)
+        view.guide_asked.connect(lambda: self._window.show_tab(0))
+        return view
 
     # --- The guide's questions ----------------------------------------------------------------------------------------
 
@@ -81,20 +75,19 @@ class ReportActions(QObject):
         self._answers.pop(exercise, None)
         self._controller.panels.goals()
         self._controller.panels.progress()
-        self._offered = None
+        self._shown = None
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Offer the runs of the open exercise; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != REPORT_TAB or scope.card is None:
+        if not self.in_sight() or scope.card is None:
             return
         runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
         now = (scope.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
-        if now == self._offered:
+        if not self.is_new(now):
             return
-        self._offered = now
         ticked = scope.board.report(scope.card, runs, scope.shown())
         offered = [OfferedRun(run.id, words.run_title(run, scope.card), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
@@ -143,24 +136,16 @@ class ReportActions(QObject):
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
-    def save(self, kind: str, path: Path | None = None) -> None:
-        """Write the report as "html" or "pdf"; asks for the place when ``path`` is None."""
+    def write(self, kind: str, path: Path) -> None:
+        """Write the report as "html" or "pdf". Raises ``OSError`` where the file cannot be written."""
+        from clew_gui.views.report.pdf import write_pdf
+
         if self.made is None:
             return
-        report = self.made[0]
-
-        def write(place: Path) -> None:
-            from clew_gui.views.report.pdf import write_pdf
-
-            if kind == "pdf":
-                write_pdf(report, place)
-            else:
-                place.write_text(render(report), encoding="utf-8", newline="\n")
-
-        if path is not None:
-            write_and_report(self._window, path, write)
+        if kind == "pdf":
+            write_pdf(self.made[0], path)
         else:
-            ask_and_write(self._window, "Save the report", f"report.{kind}", _KINDS[kind], write)
+            path.write_text(render(self.made[0]), encoding="utf-8", newline="\n")
 
     def hand_in(self, path: Path | None = None) -> None:
         """Write the bundle for the teacher; asks for the place when ``path`` is None."""

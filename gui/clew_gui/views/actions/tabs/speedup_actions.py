@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject
 
 from clew_gui.charts.speedup import speedup_page
 from clew_gui.jobs.job import Place
 from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.presentation import words
@@ -33,50 +31,41 @@ from clew_shared.study.sweep import read_values
 
 USUAL = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""
-_FILES = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 Kind = Literal["strong", "weak"]
 
 
-class SpeedupActions(QObject):
-    """Serves the tab *Speedup* of one window. Its widgets are made when it is first shown, because they import
-    NumPy."""
+class SpeedupActions(Tab[SpeedupView]):
+    """The tab *Speed-up*: which study it shows, and the runs that its button asks for."""
+
+    NUMBER = SPEEDUP_TAB
+    EXPORT = "Export the speed-up", "speed-up"
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller = window, controller
-        self._view: SpeedupView | None = None
+        super().__init__(window, controller)
         self._chosen_kind: Kind | None = None
-        self._shown: object = None
         self.scene: SpeedupScene | None = None
-        window.head.tab_chosen.connect(lambda _tab: self.refresh())
         window.next_run.edited.connect(self._update_button)
-        controller.curves_changed.connect(self.refresh)
-        controller.ticked_slowly.connect(self.refresh)
 
-    @property
-    def view(self) -> SpeedupView:
-        """The tab's widgets."""
-        if self._view is None:
-            self._view = SpeedupView(self._window.appearance)
-            self._view.kind_chosen.connect(self._choose)
-            self._view.measure_asked.connect(self.measure)
-            self._view.study_edited.connect(self._update_button)
-            self._view.export_asked.connect(self.export)
-            self._window.put_view(SPEEDUP_TAB, self._view)
-        return self._view
+    def make_view(self) -> SpeedupView:
+        """Makes the tab's widgets."""
+        view = SpeedupView(self._window.appearance)
+        view.kind_chosen.connect(self._choose)
+        view.measure_asked.connect(self.measure)
+        view.study_edited.connect(self._update_button)
+        view.export_asked.connect(self.export)
+        return view
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Show the newest study of the open exercise; cheap if nothing changed, and nothing while out of sight."""
         scope = self._controller.scope
-        if self._window.pages.currentIndex() != SPEEDUP_TAB or scope.card is None:
+        if not self.in_sight() or scope.card is None:
             return
         kind, runs = self._study(scope.runs())
         state = (scope.card, kind, tuple((run.id, run.state) for run in runs))
-        if state == self._shown:
+        if not self.is_new(state):
             return
-        self._shown = state
         here = all(run.job is None for run in runs)
         found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
         cores = operating_system.usable_cores() if here else 0
@@ -174,13 +163,6 @@ class SpeedupActions(QObject):
         self.refresh()
 
     # --- Files --------------------------------------------------------------------------------------------------------
-
-    def export(self, kind: str, path: Path | None = None) -> None:
-        """Write the plots as "png" or "svg", or the table as "csv"; asks for the place when ``path`` is None."""
-        if path is not None:
-            write_and_report(self._window, path, partial(self.write, kind))
-            return
-        ask_and_write(self._window, "Export the speed-up", f"speed-up.{kind}", _FILES[kind], partial(self.write, kind))
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
