@@ -62,7 +62,7 @@ def test_every_icon_leaves_ink(theme: Theme, qtbot: QtBot) -> None:
         ink = sum(picture.pixelColor(x, y).alpha() > 0 for x in range(32) for y in range(32))
         assert ink > 8, name
         assert not icon(name, theme).isNull()
-    with pytest.raises(KeyError):
+    with pytest.raises(FileNotFoundError):
         pixmap("no such icon", theme.text)
 
 

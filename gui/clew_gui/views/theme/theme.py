@@ -2,7 +2,7 @@
 
 Fusion and our own palette first; the style sheet only draws boxes. Fonts are set with ``QFont`` in code, never in the
 sheet, because a sheet's font drops OpenType features such as figures of equal width. A widget says what it is with the
-dynamic property ``role`` (and a label its tone with ``tone``); only ``sheet.py`` knows how a role looks.
+dynamic property ``role`` (and a label its tone with ``tone``); only ``clew.qss`` knows how a role looks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from string import Template
 from typing import Final
 
+import msgspec
 from PySide6.QtCore import QDir, QEvent, Qt, Signal
 from PySide6.QtGui import QColor, QFileOpenEvent, QFont, QFontDatabase, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
@@ -29,7 +31,6 @@ from clew_gui.base.tokens import (
     luminance,
 )
 from clew_gui.views.theme.icons import PICTURES
-from clew_gui.views.theme.sheet import stylesheet
 
 __all__ = [
     "DARK",
@@ -179,6 +180,12 @@ def load_fonts(app: QGuiApplication) -> None:
         app.setProperty(_FONTS, True)
         for path in sorted(FONTS.glob("*.ttf")):
             QFontDatabase.addApplicationFont(str(path))
+
+
+def stylesheet(theme: Theme) -> str:
+    """The sheet ``clew.qss`` for a theme. Its pictures are found under the search path ``clew:``."""
+    sheet = Template((Path(__file__).parent / "clew.qss").read_text(encoding="utf-8"))
+    return sheet.substitute(msgspec.structs.asdict(theme))
 
 
 def apply(app: QApplication, theme: Theme) -> None:
