@@ -24,6 +24,21 @@ class Chart:
         """Add the chart's shapes, but no read-out."""
         raise NotImplementedError
 
+    @property
+    def ground_key(self) -> object:
+        """What the ground shows: while it is equal, also in another chart, the ground is not drawn again."""
+        return self
+
+    def draw_ground(self, drawing: Drawing) -> None:
+        """Add what is kept as pixels while nothing but the pointer moves."""
+        self.draw(drawing)
+
+    def draw_growth(self, drawing: Drawing) -> None:
+        """Add to a kept ground what it does not have yet."""
+
+    def draw_top(self, drawing: Drawing) -> None:
+        """Add what lies over the ground and is drawn each time."""
+
     def draw_lifted(self, drawing: Drawing, name: str) -> None:
         """Add what makes a thing that can be picked stand out."""
 

@@ -22,10 +22,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from clew_gui.charts.chart import Chart, Layout, drawn
+from clew_gui.charts.chart import Chart, Layout
 from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.views.charts.painter import SIZES, paint, paint_ring, pixmap_of
+from clew_gui.views.charts.painter import SIZES, paint, paint_ring
 from clew_gui.views.theme.parts import Appearance
 
 REFRESH_MS: Final = 40
@@ -154,6 +154,7 @@ class ChartView(QWidget):
         if chart is not None:
             painter.drawPixmap(0, 0, self._ground_of(chart))
             drawing = Drawing(theme, SIZES)
+            chart.draw_top(drawing)
             if self._lifted:
                 chart.draw_lifted(drawing, self._lifted)
             if (at := self.reading) is not None:
@@ -164,10 +165,20 @@ class ChartView(QWidget):
         painter.end()
 
     def _ground_of(self, chart: Chart) -> QPixmap:
-        """The chart as pixels: it is not painted again while only the pointer moves."""
-        key = chart, self._appearance.theme, self.devicePixelRatioF()
-        if self._ground[0] != key:
-            self._ground = key, pixmap_of(self, drawn(chart, self._appearance.theme, SIZES))
+        """The ground as pixels: it is not painted again while only the pointer moves."""
+        ratio, drawing = self.devicePixelRatioF(), Drawing(self._appearance.theme, SIZES)
+        key = chart.ground_key, self._box, self._appearance.theme, ratio
+        if self._ground[0] == key:
+            chart.draw_growth(drawing)
+        else:
+            self._ground = key, QPixmap(self.size() * ratio)
+            self._ground[1].setDevicePixelRatio(ratio)
+            self._ground[1].fill(Qt.GlobalColor.transparent)
+            chart.draw_ground(drawing)
+        if drawing.items:
+            painter = QPainter(self._ground[1])
+            paint(painter, drawing.items)
+            painter.end()
         return self._ground[1]
 
     @property

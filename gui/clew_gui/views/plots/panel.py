@@ -29,7 +29,7 @@ from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
-from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.parts import Appearance, column, row
@@ -104,7 +104,7 @@ class ConvergencePlots(QWidget):
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
         self.canvas = PlotCanvas(appearance, self)
-        self.surface = SurfaceView(appearance, self)
+        self.surface = SurfaceView(appearance)
         self.measured = MeasuredView(appearance)
         self.pictures = PicturesView(appearance)
         self.by_hand = ByHandView(appearance)
@@ -145,7 +145,7 @@ class ConvergencePlots(QWidget):
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.canvas.run_clicked.connect(self.run_clicked)
-        self.surface.run_clicked.connect(self.run_clicked)
+        self.surface.picked.connect(self.run_clicked)
         for part in (self.canvas, *self._drawn.values()):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
