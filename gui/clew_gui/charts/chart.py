@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.drawing import Drawing, Item, TextSizes
 from clew_gui.charts.svg import svg
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span, within, zoomed
 
 
 class Chart:
@@ -17,6 +18,10 @@ class Chart:
 
     draws_reading = False
     """Whether ``draw_reading`` shows what ``read`` says; if not, a tooltip does."""
+    along: tuple[Frame, Span] | None = None
+    """What is shown, and all that can be shown by moving and zooming along x; None where that is not possible."""
+    drags_box: bool | None = None
+    """Whether a drag draws a box to zoom into; False: it does with Shift, None: never."""
     whole: Frame | None = None
     """What to show so that everything can be seen; None where that is known elsewhere."""
 
@@ -75,11 +80,17 @@ class Chart:
 
     def moved(self, columns: float, rows: float) -> Frame | None:
         """What to show after a move by so many pixels; None where nothing can be moved and zoomed."""
-        return None
+        if self.along is None:
+            return None
+        frame, full = self.along
+        return replace(frame, x=within(frame.moved(columns, 0).x, full) or full)
 
     def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame | None:
         """``factor`` times as much, with a pixel (by default the middle) kept in place."""
-        return None
+        if self.along is None:
+            return None
+        frame, full = self.along
+        return replace(frame, x=zoomed(frame.x, full, factor, frame.x_at(at[0]) if at is not None else None) or full)
 
 
 Layout = Callable[[Box, TextSizes], Chart]

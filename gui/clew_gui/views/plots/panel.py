@@ -23,7 +23,7 @@ from clew_gui.plotting.table import Extract, extract, write_csv, write_rows, wri
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.by_hand import ByHandView
-from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
@@ -103,7 +103,7 @@ class ConvergencePlots(QWidget):
         self._shown: dict[str, RunModel] = {}
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
-        self.canvas = PlotCanvas(appearance, self)
+        self.canvas = CurvesView(appearance)
         self.surface = SurfaceView(appearance)
         self.measured = MeasuredView(appearance)
         self.pictures = PicturesView(appearance)
@@ -144,7 +144,7 @@ class ConvergencePlots(QWidget):
         self._offer_steps()
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
-        self.canvas.run_clicked.connect(self.run_clicked)
+        self.canvas.picked.connect(self.run_clicked)
         self.surface.picked.connect(self.run_clicked)
         for part in (self.canvas, *self._drawn.values()):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
