@@ -85,9 +85,9 @@ def clew(samples: int, live: int, shown: int = RUNS) -> tuple[float, float]:
         for k in range(live):
             _record(panel.canvas.runs[k].history, samples + frame * NEW, losses(NEW, k))
         panel.show_news({run.run_id for run in panel.canvas.runs[:live]})
-        panel.canvas.flush()
+        panel.canvas.redraw()
 
-    result = timed(panel.canvas.ground.viewport(), step)
+    result = timed(panel.canvas, step)
     panel.close()
     return result
 
@@ -95,17 +95,18 @@ def clew(samples: int, live: int, shown: int = RUNS) -> tuple[float, float]:
 def clew_panned(samples: int) -> tuple[float, float]:
     """Frames of another range of x."""
     panel = _panel(samples, 0, RUNS)
-    panel.canvas.zoom_by(VISIBLE * samples / panel.canvas.scene.full.size)
+    canvas = panel.canvas
+    canvas.zoomed.emit(canvas.chart.zoomed(VISIBLE * samples / canvas.scene.full.size))
     QApplication.processEvents()
 
     def step(_: int) -> None:
         before = panel.canvas.scene.grid.span
-        panel.canvas.pan_by(STEP / VISIBLE)
-        panel.canvas.flush()
+        canvas.zoomed.emit(canvas.chart.moved(-canvas.chart.frames[0].box.width * STEP / VISIBLE, 0))
+        panel.canvas.redraw()
         if panel.canvas.scene.grid.span == before:
             raise RuntimeError("the picture does not move")
 
-    result = timed(panel.canvas.ground.viewport(), step)
+    result = timed(panel.canvas, step)
     panel.close()
     return result
 

@@ -68,7 +68,7 @@ class Watched(QObject):
             session.start()
         self.painted: dict[tuple[str, str], list[tuple[int, float]]] = {}
         self.program.window.show()
-        self.program.window.run_view.plots.canvas.ground.viewport().installEventFilter(self)
+        self.program.window.run_view.plots.canvas.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  # Qt's name
         """A paint of the curves: what is in it counts as painted once it is over."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.drawing import Drawing, Item, TextSizes
 from clew_gui.charts.svg import svg
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span, within, zoomed
 
 
 class Chart:
@@ -17,12 +18,31 @@ class Chart:
 
     draws_reading = False
     """Whether ``draw_reading`` shows what ``read`` says; if not, a tooltip does."""
+    along: tuple[Frame, Span] | None = None
+    """What is shown, and all that can be shown by moving and zooming along x; None where that is not possible."""
+    drags_box: bool | None = None
+    """Whether a drag draws a box to zoom into; False: it does with Shift, None: never."""
     whole: Frame | None = None
     """What to show so that everything can be seen; None where that is known elsewhere."""
 
     def draw(self, drawing: Drawing) -> None:
         """Add the chart's shapes, but no read-out."""
         raise NotImplementedError
+
+    @property
+    def ground_key(self) -> object:
+        """What the ground shows: while it is equal, also in another chart, the ground is not drawn again."""
+        return self
+
+    def draw_ground(self, drawing: Drawing) -> None:
+        """Add what is kept as pixels while nothing but the pointer moves."""
+        self.draw(drawing)
+
+    def draw_growth(self, drawing: Drawing) -> None:
+        """Add to a kept ground what it does not have yet."""
+
+    def draw_top(self, drawing: Drawing) -> None:
+        """Add what lies over the ground and is drawn each time."""
 
     def draw_lifted(self, drawing: Drawing, name: str) -> None:
         """Add what makes a thing that can be picked stand out."""
@@ -60,11 +80,17 @@ class Chart:
 
     def moved(self, columns: float, rows: float) -> Frame | None:
         """What to show after a move by so many pixels; None where nothing can be moved and zoomed."""
-        return None
+        if self.along is None:
+            return None
+        frame, full = self.along
+        return replace(frame, x=within(frame.moved(columns, 0).x, full) or full)
 
     def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame | None:
         """``factor`` times as much, with a pixel (by default the middle) kept in place."""
-        return None
+        if self.along is None:
+            return None
+        frame, full = self.along
+        return replace(frame, x=zoomed(frame.x, full, factor, frame.x_at(at[0]) if at is not None else None) or full)
 
 
 Layout = Callable[[Box, TextSizes], Chart]

@@ -14,7 +14,7 @@ from clew_gui.charts.chart import Chart, ChartPage
 from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick, within, zoomed
+from clew_gui.plotting.axes.ticks import Span, Tick
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
 from clew_shared.base.number_words import counted
 from clew_shared.study.scaling import figures
@@ -46,7 +46,7 @@ class TimelineChart(Chart):
         left = widest(sizes, [f"Worker {lane.worker}" for lane in timeline.lanes]) + 12
         rows = Span(0.0, max(len(timeline.lanes), 1))
         self.frame = Frame(box.inset(left, _TOP, 14, FOOT), timeline.x, rows)
-        self.whole = replace(self.frame, x=timeline.whole)
+        self.along, self.whole = (self.frame, timeline.whole), replace(self.frame, x=timeline.whole)
 
     def draw(self, drawing: Drawing) -> None:
         """Add the chart's shapes."""
@@ -103,17 +103,6 @@ class TimelineChart(Chart):
             return f"Worker {lane.worker}: updates from {figures(start, 4)} to {figures(end, 4)} s"
         how = "dropped" if end in lane.dropped else "applied"
         return f"Worker {lane.worker}: {figures(1000 * (end - start))} ms, {how} at {figures(end, 4)} s"
-
-    def moved(self, columns: float, rows: float) -> Frame:
-        """The part of the time that many pixels farther, inside of the whole."""
-        seen = within(self.frame.moved(columns, 0).x, self._timeline.whole)
-        return replace(self.frame, x=seen or self._timeline.whole)
-
-    def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame:
-        """More or less of the time."""
-        around = self.frame.x_at(at[0]) if at is not None else None
-        seen = zoomed(self.frame.x, self._timeline.whole, factor, around)
-        return replace(self.frame, x=seen or self._timeline.whole)
 
     def words(self) -> str:
         """The number of bars of each worker, and what happened."""

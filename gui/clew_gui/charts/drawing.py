@@ -32,13 +32,15 @@ OTHER_WIDTH: Final = 1.2
 
 @dataclass(frozen=True)
 class Stroke:
-    """A line's look. ``dash`` is in pixels, on and off in turn; a ``crisp`` line is not smoothed."""
+    """A line's look. ``dash`` is in pixels, on and off in turn, ``dashed`` of which are already there before it; a
+    ``crisp`` line is not smoothed."""
 
     colour: str
     width: float = 1.0
     dash: tuple[float, ...] = ()
     opacity: float = 1.0
     crisp: bool = False
+    dashed: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

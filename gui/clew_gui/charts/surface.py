@@ -1,12 +1,9 @@
-"""The chart of a loss surface: marks on the map, axes, the list of runs, the scale of colours, the read-out.
-
-The map and the paths are drawn below it: ``map_pixels`` works the map out, ``path_strokes`` says how a path looks.
-"""
+"""The chart of a loss surface: map, paths, marks, axes, the list of runs, the scale of colours, the read-out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,16 +12,19 @@ import numpy.typing as npt
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.axes import LEFT, draw_foot
-from clew_gui.charts.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke
+from clew_gui.charts.chart import Chart
+from clew_gui.charts.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
 from clew_gui.charts.gutter import draw_swatch, gutter_width
 from clew_gui.charts.readbox import draw_lines
+from clew_gui.plotting.axes.clip import clip_lines
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import value_text
+from clew_gui.plotting.axes.numbers import count_text, value_text
 from clew_gui.plotting.axes.ticks import Span, linear_ticks
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import prominent
 from clew_gui.plotting.loss_surface import Colour, Heights, Inks
+from clew_gui.plotting.surface_path import Paths
 
 TOP: Final = 24.0
 FOOT: Final = 26.0
@@ -37,6 +37,12 @@ ROOMY: Final = 540
 _HALO: Final = 2.4
 _SCALE: Final = 54.0
 _DOT: Final = 10.0
+_REACH: Final = 200.0
+"""Pixels around the map as far as which paths are painted."""
+_NEAR: Final = 16.0
+_SPOKEN: Final = 4
+_CLOSEST: Final = 1e-5  # of the grid's extent: closer, float32 heights would show their steps
+_FARTHEST: Final = 12.0
 
 
 @dataclass(frozen=True)
@@ -101,26 +107,112 @@ def map_pixels(heights: Heights, frame: Frame, theme: Theme, scale: float) -> np
     return words.view(np.uint8).reshape(height, width, 4)[:, :, 1:]
 
 
-def path_strokes(run: RunStyle, theme: Theme) -> tuple[Stroke, Stroke]:
+def _path_strokes(run: RunStyle, theme: Theme, length: float) -> tuple[Stroke, Stroke]:
     """How a path's halo looks, which keeps it apart from the map and from others, and the path itself."""
     style, width = theme.curve(run.index), SELECTED_WIDTH if run.selected else RUN_WIDTH
-    return Stroke(theme.surface, width + _HALO, opacity=0.75), Stroke(style.colour, width, style.dash)
+    return Stroke(theme.surface, width + _HALO, opacity=0.75), Stroke(style.colour, width, style.dash, dashed=length)
 
 
-class SurfaceChart:
-    """Draws everything but map and paths, which are kept as pixels while nothing but the runs changes."""
+@dataclass(frozen=True)
+class SurfaceLook:
+    """How a surface is looked at: the ``zoom`` along both axes (None: the whole map), the step up to which paths are
+    drawn, whether runs are ``listed`` beside the map, and its pixels for each logical one."""
 
-    def __init__(self, heights: Heights, frame: Frame, paper: Sheet) -> None:
-        self.heights, self.frame, self.paper = heights, frame, paper
+    zoom: tuple[Span, Span] | None = None
+    until: int | None = None
+    listed: bool = True
+    scale: float = 1.0
+
+
+class SurfaceChart(Chart):
+    """The paths of ``runs`` over a map. ``labels`` are the metrics' names for people. Map and paths are the ground, to
+    which is added what the runs have walked on."""
+
+    draws_reading = True
+
+    def __init__(
+        self,
+        heights: Heights,
+        labels: Mapping[str, str],
+        runs: Sequence[RunStyle],
+        paths: Paths,
+        look: SurfaceLook,
+        box: Box,
+        _sizes: TextSizes,
+    ) -> None:
+        self.heights, self._runs, self._paths, self._look = heights, runs, paths, look
+        self.paper = sheet(box.width, box.height, look.listed)
+        self.frame = whole_map(heights, self.paper.box)
+        if look.zoom is not None:
+            self.frame = Frame(self.paper.box, *look.zoom)
+        paths.follow(self.frame, runs, look.until)
+        x, y, loss = (labels.get(name, name) for name in (*heights.spec.metrics, heights.spec.metric))
+        self._names = (x, y, loss)
         self.rows: list[tuple[Box, str]] = []
         """The place of each run in the list beside the map."""
 
-    def run_at(self, x: float, y: float) -> str:
+    @property
+    def ground_key(self) -> object:
+        """The map, and which paths there are."""
+        return self.heights, self.frame, self._look, self._paths.begun
+
+    def moved(self, columns: float, rows: float) -> Frame:
+        """Another part of the surface."""
+        return self.frame.moved(columns, rows)
+
+    def zoomed(self, factor: float, at: tuple[float, float] | None = None) -> Frame:
+        """More or less of the surface, between the limits."""
+        wanted = self.frame.zoomed(factor, self.frame.place(*(at or self.frame.box.centre)))
+        return wanted if _CLOSEST <= wanted.x.size / self.heights.x.size <= _FARTHEST else self.frame
+
+    def pick(self, x: float, y: float) -> str:
         """The run whose line in the list is at this pixel."""
         return next((run for box, run in self.rows if box.holds(x, y)), "")
 
+    # ------------------------------------------------------------ drawing
+    def draw(self, drawing: Drawing) -> None:
+        """Add everything but the read-out."""
+        self.draw_ground(drawing)
+        self.draw_top(drawing)
+
+    def draw_ground(self, drawing: Drawing) -> None:
+        """Add map and paths."""
+        pixels = map_pixels(self.heights, self.frame, drawing.theme, self._look.scale)
+        drawing.image(self.frame.box, pixels, smooth=True)
+        for walk in self._paths.walks.values():
+            walk.drawn, walk.length = 0, 0.0
+        self.draw_growth(drawing)
+
+    def draw_growth(self, drawing: Drawing) -> None:
+        """Add what the runs have walked on; halos are below all of it, and the selected run is over the others."""
+        runs = sorted((run for run in self._runs if run.run_id in self._paths.walks), key=lambda run: run.selected)
+        found = [(run, walk, walk.news()) for run in runs for walk in (self._paths.walks[run.run_id],)]
+        near = self.frame.box.inset(-_REACH, -_REACH, -_REACH, -_REACH)
+        if any(len(points) > 1 for _, _, points in found):
+            with drawing.clipped(self.frame.box):
+                for which in (0, 1):
+                    for run, walk, points in found:
+                        stroke = _path_strokes(run, drawing.theme, walk.length)[which]
+                        for x, y in clip_lines(points[:, 0], points[:, 1], near):
+                            drawing.path(x, y, stroke)
+        for _, walk, points in found:
+            walk.length += float(np.nansum(np.hypot(*np.diff(points, axis=0).T)))
+
+    def draw_top(self, drawing: Drawing) -> None:
+        """Add marks, axes, the list of runs."""
+        heads, starts = self.heads(), [self._head(run, 0) for run in self._runs]
+        start = next(((head.x, head.y) for head in starts if head is not None), None)
+        self._draw_marks(drawing, start, sorted(heads, key=lambda head: (head.run.selected, head.run.live)))
+        self._draw_axes(drawing)
+        self._draw_gutter(drawing, heads)
+        if not heads:
+            self._draw_middle(drawing, "The paths appear here with the runs' first values.")
+        if note := self.note():
+            room, row = self.paper.width - LEFT - 8, self.paper.height - 0.5 * NOTE - 1
+            drawing.text(LEFT, row, note, drawing.theme.warn, room=room)
+
     # ------------------------------------------------------------ marks
-    def draw_marks(self, drawing: Drawing, start: tuple[float, float] | None, heads: Sequence[PathHead]) -> None:
+    def _draw_marks(self, drawing: Drawing, start: tuple[float, float] | None, heads: Sequence[PathHead]) -> None:
         """Adds the minimum, the start, and where each run is."""
         theme, minimum = drawing.theme, self.heights.spec.minimum
         with drawing.clipped(self.frame.box.inset(-6, -6, -6, -6)):
@@ -154,8 +246,9 @@ class SurfaceChart:
             drawing.text(*box.centre, words, drawing.theme.text2, across="middle")
 
     # ------------------------------------------------------------ axes
-    def draw_axes(self, drawing: Drawing, labels: tuple[str, str], title: str) -> None:
+    def _draw_axes(self, drawing: Drawing) -> None:
         """Adds the numbers at both axes, their names, the frame; without a list of runs the title above."""
+        labels, title = self._names, self.heights.spec.title
         theme, box, stroke = drawing.theme, self.frame.box, Stroke(drawing.theme.border, crisp=True)
         drawing.rect(box, "", edge=stroke, smooth=False)
         name = drawing.width(labels[0], "captionStrong") + 12
@@ -173,25 +266,19 @@ class SurfaceChart:
             drawing.text(box.x, above, title, theme.text, "captionStrong", room=box.width)
             self._draw_small_scale(drawing, drawing.width(title, "captionStrong") + 24)
 
-    def draw_note(self, drawing: Drawing, text: str) -> None:
-        """Adds a sentence at the foot."""
-        room, row = self.paper.width - LEFT - 8, self.paper.height - 0.5 * NOTE - 1
-        drawing.text(LEFT, row, text, drawing.theme.warn, room=room)
-
-    def draw_middle(self, drawing: Drawing, text: str) -> None:
+    def _draw_middle(self, drawing: Drawing, text: str) -> None:
         """Adds a sentence in the middle of the map."""
         (x, y), wide = self.frame.box.centre, drawing.width(text) + 20
         drawing.rect(Box(x - 0.5 * wide, y - 13, wide, 26), drawing.theme.surface, 0.85, radius=6)
         drawing.text(x, y, text, drawing.theme.text2, across="middle")
 
     # ------------------------------------------------------------ gutter
-    def draw_gutter(
-        self, drawing: Drawing, title: str, label: str, heads: Sequence[PathHead], runs: Sequence[RunStyle]
-    ) -> None:
+    def _draw_gutter(self, drawing: Drawing, heads: Sequence[PathHead]) -> None:
         """Adds the title, the runs with the loss at their last step, and what the colours mean."""
         if not self.paper.gutter:
             return
-        box, theme = self.frame.box, drawing.theme
+        box, theme, runs = self.frame.box, drawing.theme, self._runs
+        title, label = self.heights.spec.title, self._names[2]
         left, wide = box.right + 16, self.paper.gutter - 20
         drawing.text(left, TOP - 11, title, theme.text, "captionStrong", room=wide)
         drawing.text(left, TOP + 7, f"{label} at the shown step", room=wide)
@@ -256,18 +343,94 @@ class SurfaceChart:
                 drawing.text(at, box.y + 20, tick.text, across="middle")
         drawing.text(box.x, box.y - 10, f"{label} on the map", room=box.width)
 
-    # ------------------------------------------------------------ read-out
-    def draw_reading(
-        self, drawing: Drawing, at: tuple[float, float], lines: Sequence[str], run: RunStyle | None
-    ) -> None:
+    # ------------------------------------------------------------ in words
+    def heads(self) -> tuple[PathHead, ...]:
+        """Where each run is now."""
+        return tuple(head for run in self._runs if (head := self._head(run)) is not None)
+
+    def _head(self, run: RunStyle, index: int | None = None) -> PathHead | None:
+        """Where a run was at one of its values, by default at the last one that is drawn."""
+        walk = self._paths.walks.get(run.run_id)
+        if walk is None or not walk.size:
+            return None
+        (x, y), at = walk.pair, walk.size - 1 if index is None else index
+        step = float(x.steps[at])
+        losses = run.history.pyramid(self.heights.spec.metric)
+        sample = losses.at(step) if losses is not None else None
+        loss = sample.value if sample is not None and sample.step == step else None
+        return PathHead(run, step, float(x.values[at]), float(y.values[at]), loss)
+
+    def note(self) -> str:
+        """A sentence about runs that leave the whole map; empty when none does, or while it is zoomed."""
+        walks = [(run, self._paths.walks.get(run.run_id)) for run in self._runs if self._look.zoom is None]
+        left = [
+            (run, float(walk.pair[0].steps[walk.trail.outside]))
+            for run, walk in walks
+            if walk is not None and walk.trail.outside is not None
+        ]
+        if not left:
+            return ""
+        run, step = left[0]
+        more = f" So {'does' if len(left) == 2 else 'do'} {len(left) - 1} more." if len(left) > 1 else ""
+        return f"{run.label} leaves the map at step {count_text(step)}; zoom out to follow.{more}"
+
+    def words(self) -> str:
+        """Where the most important runs are."""
+        heads = {head.run.run_id: head for head in self.heads()}
+        if not heads:
+            return "No run has values yet."
+        shown = [heads[run.run_id] for run in prominent(self._runs, _SPOKEN) if run.run_id in heads]
+        parts = [
+            f"{head.run.label} at step {count_text(head.step)}: {self._place(head.x, head.y)}{self._loss(head)}."
+            for head in shown
+        ]
+        return " ".join([*parts, self.note()]).strip()
+
+    def _place(self, x: float, y: float) -> str:
+        return f"{self._names[0]} {value_text(x)}, {self._names[1]} {value_text(y)}"
+
+    def _loss(self, head: PathHead) -> str:
+        return f", {self._names[2].lower()} {value_text(head.loss)}" if head.loss is not None else ""
+
+    def reading(self, x: float, y: float) -> tuple[RunStyle | None, tuple[float, float], tuple[str, ...]]:
+        """The run whose path is nearest to a pixel, the point and what is said about it; or else the surface itself;
+        no lines beside the map."""
+        if not self.frame.box.holds(x, y):
+            return None, (x, y), ()
+        walks = [(run, self._paths.walks[run.run_id]) for run in self._runs if run.run_id in self._paths.walks]
+        near = [(found, run) for run, walk in walks if (found := walk.trail.nearest(x, y)) and found[0] <= _NEAR]
+        if near:
+            (_, index), run = min(near, key=lambda item: (item[0][0], not item[1].selected))
+            head = self._head(run, index)
+            if head is not None:
+                lines = run.label, f"Step {count_text(head.step)}{self._loss(head)}", self._place(head.x, head.y)
+                return run, self.frame.at(head.x, head.y), lines
+        place = self.frame.place(x, y)
+        height = self.heights.at(*place)
+        value = value_text(height) if height is not None else "is not on the map here"
+        return None, (x, y), (f"{self._names[2]} {value}", self._place(*place))
+
+    def read(self, x: float, y: float) -> str:
+        """The point of a path, or the height of the surface at a pixel."""
+        return ". ".join(self.reading(x, y)[2])
+
+    def places(self) -> list[tuple[float, float]]:
+        """The points of the selected run's path, as far as they can be told apart."""
+        chosen = next((run.run_id for run in self._runs if run.selected), "")
+        walk = self._paths.walks.get(chosen)
+        return [(x, y) for x, y in walk.trail.points.tolist() if self.frame.box.holds(x, y)] if walk is not None else []
+
+    def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
         """Adds a box beside a pixel; of a run it begins with the run's colour."""
-        (x, y), area = at, self.frame.box
+        run, (x, y), lines = self.reading(x, y)
+        area = self.frame.box
 
         def corner(width: float, height: float) -> tuple[float, float]:
             left = x + 14 if x + 18 + width < area.right else x - 14 - width
             return left, min(max(y - height - 10, area.y + 4), area.bottom - height - 4)
 
-        draw_lines(drawing, lines, corner, run.index if run is not None else -1)
+        if lines:
+            draw_lines(drawing, lines, corner, run.index if run is not None else -1)
 
 
 def _draw_cross(drawing: Drawing, column: float, row: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -9,9 +11,13 @@ import numpy.typing as npt
 
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.curves.model import RunStyle
 from clew_shared.journal.buffer import Buffer
+from clew_shared.journal.pyramid import Pyramid, index_of
 
 Floats = npt.NDArray[np.floating[Any]]
+Pair = tuple[Pyramid, Pyramid]
+"""The curves of a run's two parameters."""
 _CELLS: Final = 2.0
 """The cells per pixel, of half a pixel each: a point in the same cell as the one before it would not be seen."""
 _FAR: Final = 1e6
@@ -83,3 +89,57 @@ class Trail:
         away = np.nan_to_num(np.hypot(self._columns.view - column, self._rows.view - row), nan=np.inf)
         best = int(np.argmin(away)) if away.size else -1
         return (float(away[best]), int(self._index.view[best])) if away.size and np.isfinite(away[best]) else None
+
+
+@dataclass
+class Walk:
+    """One run's trail, its curves and which cuts of them it knows; how much of it is drawn: points and pixels."""
+
+    trail: Trail
+    pair: Pair
+    cuts: tuple[int, int]
+    drawn: int = 0
+    length: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of values that the trail has."""
+        return min(self.trail.taken, len(self.pair[0]), len(self.pair[1]))
+
+    def news(self) -> FloatArray:
+        """What is not drawn yet, from the last point that is."""
+        points = self.trail.points
+        found = points[max(self.drawn - 1, 0) :]
+        self.drawn = len(points)
+        return found
+
+
+class Paths:
+    """The trails of runs over the metrics ``x`` and ``y``. They grow while the frame and the choice of runs stay."""
+
+    def __init__(self, x: str, y: str) -> None:
+        self._metrics = x, y
+        self._key: object = None
+        self.walks: dict[str, Walk] = {}
+        self.begun = 0
+        """The number of times that all trails began anew."""
+
+    def follow(self, frame: Frame, runs: Sequence[RunStyle], until: int | None) -> None:
+        """Extends all trails, up to the step ``until``; None: as far as they go."""
+        pairs = {run.run_id: pair for run in runs if (pair := self._pair(run)) is not None}
+        key = frame, [(run.run_id, run.index, run.selected) for run in runs], until
+        known = self.walks.items()
+        if key != self._key or any((walk.pair, walk.cuts) != (pairs.get(run), _cuts(walk.pair)) for run, walk in known):
+            self.walks, self._key, self.begun = {}, key, self.begun + 1
+        for run, pair in pairs.items():
+            size = None if until is None else max(int(index_of(pair[0].steps, np.array([until + 0.5]))[0]), 1)
+            walk = self.walks.setdefault(run, Walk(Trail(frame), pair, _cuts(pair)))
+            walk.trail.extend(pair[0].values[:size], pair[1].values[:size])
+
+    def _pair(self, run: RunStyle) -> Pair | None:
+        x, y = (run.history.pyramid(name) for name in self._metrics)
+        return (x, y) if x is not None and y is not None else None
+
+
+def _cuts(pair: Pair) -> tuple[int, int]:
+    return pair[0].cuts, pair[1].cuts

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.actions.bridge import AT_ONCE, Bridge
-from clew_gui.views.plots.drawn_widget import REFRESH_MS
+from clew_gui.views.charts.chart_view import REFRESH_MS
 from tests.gui import fakes
 
 NEVER_MS = 3_600_000
@@ -71,10 +71,10 @@ def test_a_bridge_that_stopped_is_rung_no_more(bridge: Bridge, session: fakes.Fa
 def test_the_first_change_after_a_quiet_time_is_drawn_at_once_and_later_ones_together(softmax: Program) -> None:
     canvas = softmax.window.run_view.plots.canvas
     canvas._timer.stop()
-    canvas._frame.invalidate()
+    canvas._since.invalidate()
     canvas.touch()
     assert canvas._timer.interval() == 0
     canvas._timer.stop()
-    canvas._frame.start()
+    canvas._since.start()
     canvas.touch()
     assert 0 < canvas._timer.interval() <= REFRESH_MS

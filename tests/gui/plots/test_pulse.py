@@ -16,6 +16,7 @@ from clew_shared.cards import MetricSpec
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
+from tests.gui.plots.test_plots import zoom_by
 from tests.unit.runs import pulse
 
 NAN = float("nan")
@@ -92,11 +93,11 @@ def test_they_follow_a_zoom_and_the_unit(open_window: Opener) -> None:
     program = opened(open_window)
     section(program).unfold()
     plots = program.window.run_view.plots
-    plots.canvas.zoom_by(0.5, 50.0)
-    plots.canvas.flush()
+    zoom_by(plots, 0.5, 50.0)
+    plots.canvas.redraw()
     assert drawn(program).frames[0].x == plots.canvas.scene.grid.span
     plots.set_unit("seconds")
-    plots.canvas.flush()
+    plots.canvas.redraw()
     assert drawn(program).frames[0].x == plots.canvas.scene.grid.span
     assert drawn(program).words()
 

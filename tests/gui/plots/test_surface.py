@@ -13,9 +13,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.surface import SurfaceChart
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import ExerciseCard, MetricSpec
@@ -73,14 +74,23 @@ def surface(panel: ConvergencePlots, qtbot: QtBot) -> SurfaceView:
     return panel.surface
 
 
+def chart_of(surface: SurfaceView) -> SurfaceChart:
+    assert isinstance(surface.chart, SurfaceChart)
+    return surface.chart
+
+
+def taken(surface: SurfaceView, run: str) -> int:
+    """The number of values that a path has; -1: there is no path."""
+    head = next((head for head in chart_of(surface).heads() if head.run.run_id == run), None)
+    return round(head.step) + 1 if head is not None else -1
+
+
 def settle(surface: SurfaceView, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: surface.settled, timeout=5000)
 
 
 def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
-    frame = surface.frame
-    assert frame is not None
-    return QPointF(*frame.at(x, y)).toPoint()
+    return QPointF(*chart_of(surface).frame.at(x, y)).toPoint()
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -94,20 +104,20 @@ def test_paths_have_the_colours_of_their_runs_on_a_map_of_the_theme(
 
 
 def test_points_that_arrive_lengthen_the_path_and_leave_the_map_alone(
-    panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot
+    panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, before = surface.maps_made, surface.grab().toImage()
+    before = surface.grab().toImage()
+    monkeypatch.delattr("clew_gui.charts.surface.map_pixels")  # it would be called
     for first in range(50, 150, 10):
         give(panel, "2", 0.02, first, 10)
         settle(surface, qtbot)
-    assert surface.maps_made == made
     grown = surface.grab().toImage()
     assert grown != before
-    walk = surface.paths.walk("2")
-    assert walk is not None
-    assert walk.trail.taken == 150
-    surface.paths.set_metrics(("W", "b"))  # now all of it is drawn at once
-    surface.touch()
+    assert taken(surface, "2") == 150
+    monkeypatch.undo()
+    surface.reset_zoom()
+    panel.set_runs(panel.canvas.runs[::-1])  # now all of it is drawn at once
+    panel.set_runs(panel.canvas.runs[::-1])
     settle(surface, qtbot)
     again = surface.grab().toImage()
     assert differing(grown, again) < 0.002
@@ -127,17 +137,13 @@ def test_a_later_attempt_takes_the_path_back(panel: ConvergencePlots, surface: S
     panel.canvas.runs[0].history.feed(2, again)
     panel.show_news({"1"})
     settle(surface, qtbot)
-    walk = surface.paths.walk("1")
-    assert walk is not None
-    assert walk.trail.taken == 20
+    assert taken(surface, "1") == 20
     give(panel, "1", 0.03, 20, 300, attempt=2)
     settle(surface, qtbot)
-    walk = surface.paths.walk("1")
-    assert walk is not None
-    assert walk.trail.taken == 320
+    assert taken(surface, "1") == 320
     panel.set_runs(panel.canvas.runs[1:])
     settle(surface, qtbot)
-    assert surface.paths.walk("1") is None
+    assert taken(surface, "1") == -1
 
 
 def test_nothing_is_drawn_while_it_cannot_be_seen(panel: ConvergencePlots, surface: SurfaceView) -> None:
@@ -147,14 +153,11 @@ def test_nothing_is_drawn_while_it_cannot_be_seen(panel: ConvergencePlots, surfa
     pages = [panel.page]
     panel.show_page("both")
     assert [*pages, panel.page] == ["curves", "both"]
-    walk = surface.paths.walk("2")
-    assert walk is not None
-    assert walk.trail.taken == 60
+    assert taken(surface, "2") == 60
 
 
 def test_wheel_drag_and_keys_move_the_map_and_a_double_click_fits_it(surface: SurfaceView, qtbot: QtBot) -> None:
-    whole = surface.frame
-    assert whole is not None
+    whole = chart_of(surface).frame
     at = pixel(surface, -0.5, 0.5)
     wheel = QWheelEvent(
         QPointF(at),
@@ -167,50 +170,39 @@ def test_wheel_drag_and_keys_move_the_map_and_a_double_click_fits_it(surface: Su
         False,
     )
     QApplication.sendEvent(surface, wheel)
-    closer = surface.frame
-    assert closer is not None
+    closer = chart_of(surface).frame
     assert closer.x.size == pytest.approx(0.8 * whole.x.size)
     assert closer.place(at.x(), at.y()) == pytest.approx(whole.place(at.x(), at.y()))
     QTest.mousePress(surface, Qt.MouseButton.LeftButton, pos=at)
     QTest.mouseMove(surface, at + QPoint(30, 10))
     QTest.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=at + QPoint(30, 10))
-    moved = surface.frame
-    assert moved is not None
+    moved = chart_of(surface).frame
     assert moved.x.low < closer.x.low
     assert moved.y.low > closer.y.low
     for key, size in ((Qt.Key.Key_Plus, 0.64), (Qt.Key.Key_Minus, 0.8)):
         QTest.keyClick(surface, key)
-        frame = surface.frame
-        assert frame is not None
-        assert frame.x.size == pytest.approx(size * whole.x.size)
+        assert chart_of(surface).frame.x.size == pytest.approx(size * whole.x.size)
     QTest.mouseDClick(surface, Qt.MouseButton.LeftButton, pos=at)
-    assert surface.frame == whole
+    assert chart_of(surface).frame == whole
     settle(surface, qtbot)
     for _ in range(80):
-        surface.zoom_by(0.5)
-    assert surface.frame is not None
-    assert surface.frame.x.size > 1e-6 * whole.x.size
+        QTest.keyClick(surface, Qt.Key.Key_Plus)
+    assert chart_of(surface).frame.x.size > 1e-6 * whole.x.size
     surface.reset_zoom()
     settle(surface, qtbot)
 
 
 def test_the_pointer_reads_paths_and_the_map(surface: SurfaceView) -> None:
-    reader, frame = surface.reader, surface.frame
-    assert reader is not None
-    assert frame is not None
+    chart = chart_of(surface)
     curves = descend(0.01, 200)
-    near = reader.read(QPointF(*frame.at(curves["W"][10], curves["b"][10])), frame)
-    assert near is not None
-    assert near.run is not None
-    assert near.run.run_id == "1"
-    assert near.lines[0] == "1  SGD 0.01"
-    assert near.lines[1].startswith("Step 10, loss ")
-    assert near.lines[2].startswith("W -0.")
-    ground = reader.read(QPointF(*frame.at(0.5, 1.5)), frame)
-    assert ground is not None
-    assert ground.run is None
-    assert ground.lines == ("Loss 83.5", "W 0.500, b 1.50")
-    assert reader.read(QPointF(2, 2), frame) is None
+    run, _, lines = chart.reading(*chart.frame.at(curves["W"][10], curves["b"][10]))
+    assert run is not None
+    assert run.run_id == "1"
+    assert lines[0] == "1  SGD 0.01"
+    assert lines[1].startswith("Step 10, loss ")
+    assert lines[2].startswith("W -0.")
+    assert chart.reading(*chart.frame.at(0.5, 1.5))[::2] == (None, ("Loss 83.5", "W 0.500, b 1.50"))
+    assert chart.read(2, 2) == ""
     QTest.mouseMove(surface, pixel(surface, 0.5, 1.5))
     shown = surface.grab().toImage()
     QTest.mouseMove(surface, QPoint(2, 2))
@@ -226,7 +218,7 @@ def test_arrow_keys_walk_along_the_selected_path_and_say_where(surface: SurfaceV
     QTest.keyClick(surface, Qt.Key.Key_Left)
     assert "Step 9, " in surface.accessibleDescription()
     QTest.keyClick(surface, Qt.Key.Key_Escape)
-    assert surface.walked is None
+    assert surface.reading is None
 
 
 def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surface: SurfaceView, qtbot: QtBot) -> None:
@@ -236,30 +228,28 @@ def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surfac
     panel.set_runs([*panel.canvas.runs, RunStyle("3", "3  SGD 0.05", 2)])
     give(panel, "3", 0.05, 0, 30)
     settle(surface, qtbot)
-    assert "3  SGD 0.05 leaves the map at step" in surface.note()
+    assert "3  SGD 0.05 leaves the map at step" in chart_of(surface).note()
     assert surface.accessibleDescription().endswith("zoom out to follow.")
-    surface.zoom_by(2.0)
-    assert surface.note() == ""
+    QTest.keyClick(surface, Qt.Key.Key_Minus)
+    assert chart_of(surface).note() == ""
     settle(surface, qtbot)
 
 
 def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> None:
-    assert panel.surface.summary() == "No run has values yet."
-    assert panel.surface.frame is not None
+    assert chart_of(panel.surface).words() == "No run has values yet."
     panel.set_surfaces(())
     assert panel.surface.spec is None
-    assert panel.surface.summary() == ""
     panel.surface.show()
-    panel.surface.zoom_by(0.5)
-    panel.surface.walk(1)
+    for key in (Qt.Key.Key_Plus, Qt.Key.Key_Right):
+        QTest.keyClick(panel.surface, key)
+    assert panel.surface.accessibleDescription() == ""
     panel.surface.grab()
 
 
 def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) -> None:
     surface.grab()
-    assert surface.drawn is not None
-    box = next(box for box, run in surface.drawn.rows if run == "1")
-    with qtbot.waitSignal(surface.run_clicked) as told:
+    box = next(box for box, run in chart_of(surface).rows if run == "1")
+    with qtbot.waitSignal(surface.picked) as told:
         QTest.mouseClick(surface, Qt.MouseButton.LeftButton, pos=QPointF(*box.centre).toPoint())
     assert told.args == ["1"]
 
@@ -292,9 +282,7 @@ def test_the_paths_are_those_of_the_runs_that_are_shown(panel: ConvergencePlots,
     train(run, card.metrics, 30)
     panel.show_runs([run], run.id, "", {run.id: 0})
     settle(panel.surface, qtbot)
-    walk = panel.surface.paths.walk(run.id)
-    assert walk is not None
-    assert walk.trail.taken == 30
+    assert taken(panel.surface, run.id) == 30
 
 
 def train(run: FakeRun, metrics: tuple[MetricSpec, ...], steps: int) -> None:
@@ -313,18 +301,12 @@ def test_the_slider_and_play_show_the_paths_as_they_were(
 ) -> None:
     replay = panel.replay
     assert replay.isVisible()
-    reader = surface.reader
-    assert reader is not None
-    assert [head.step for head in reader.heads()] == [199, 49]
+    assert [head.step for head in chart_of(surface).heads()] == [199, 49]
     replay.slider.setValue(replay.steps.index(12))
     assert replay.step.text() == "step 12"
     settle(surface, qtbot)
-    reader = surface.reader
-    assert reader is not None
-    assert [head.step for head in reader.heads()] == [12, 12]
+    assert [head.step for head in chart_of(surface).heads()] == [12, 12]
     replay.play.click()
     qtbot.waitUntil(lambda: replay.play.text() == "Play", timeout=30_000)
     settle(surface, qtbot)
-    reader = surface.reader
-    assert reader is not None
-    assert [head.step for head in reader.heads()] == [199, 49], "at the end the paths are live again"
+    assert [head.step for head in chart_of(surface).heads()] == [199, 49], "at the end the paths are live again"

@@ -17,12 +17,12 @@ from clew_gui.app import Program, build_app
 from clew_gui.session.runs import RunModel
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.form.form_dialog import FormDialog
-from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.race.study_dialogs import LaneEdit
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
 from tests.gui.cputime import worst_event
+from tests.gui.plots.test_surface import chart_of, taken
 from tests.gui.program_end import end_program
 from tests.integration.agents import BOUND_S, end_all, give_way
 
@@ -205,18 +205,9 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     surface = plots.surface
     for run in session.runs.values():
         student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
-        reader = surface.reader
-        assert reader is not None
-        head = next(head for head in reader.heads() if head.run.run_id == run.id)
+        head = next(head for head in chart_of(surface).heads() if head.run.run_id == run.id)
         assert [head.x, head.y] == [run.history.last("W"), run.history.last("b")]
-    assert surface.maps_made < lanes, "no path has the map drawn again"
     student.close()
-
-
-def taken(surface: SurfaceView, run: str) -> int:
-    """How many points the path of a run has."""
-    walk = surface.paths.walk(run)
-    return walk.trail.taken if walk is not None else 0
 
 
 @pytest.mark.timeout(600)

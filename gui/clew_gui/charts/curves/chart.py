@@ -15,6 +15,7 @@ from clew_gui.base.tokens import Theme
 from clew_gui.charts.axes import draw_grid
 from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.captions import captions
+from clew_gui.charts.curves.crosshair import Crosshair, snapped
 from clew_gui.charts.curves.layout import (
     AXIS_HEIGHT,
     TITLE,
@@ -29,8 +30,8 @@ from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Draw
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import drawable, stretches
 from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.curves.readout import Readout, summary
 from clew_gui.plotting.curves.readout import read as read_out
-from clew_gui.plotting.curves.readout import summary
 from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
 
 DOT: Final = 10.0
@@ -42,6 +43,8 @@ _CROWDED: Final = 8.0
 """The pixels between strokes for spikes out of sight; if they are closer, one line along the border says the same."""
 _MARKED: Final = 90
 """The largest number of points of a sparse curve that are each shown."""
+_STEP: Final = 4.0
+"""Pixels that an arrow key goes, at least."""
 _APART: Final = 12.0
 """The pixels from which on the best value has a mark beside that of the last one."""
 
@@ -61,13 +64,25 @@ class CurveLine:
 
 class CurvesChart(CurvesLayout, Chart):
     """Curves in stacked plots, with axes, goals, events, marks, captions and the names of the runs. ``unit_label`` is
-    written below the x axis."""
+    written below the x axis. ``crosshair`` draws the read-out."""
+
+    draws_reading = True
 
     def __init__(
-        self, scene: Scene, boxes: Stack, theme: Theme, sizes: TextSizes, lifted: str = "", unit_label: str = ""
+        self,
+        scene: Scene,
+        boxes: Stack,
+        theme: Theme,
+        sizes: TextSizes,
+        lifted: str = "",
+        unit_label: str = "",
+        crosshair: Crosshair | None = None,
     ) -> None:
         super().__init__(scene, boxes, theme, sizes, lifted)
-        self._unit_label = unit_label
+        self._unit_label, self._crosshair = unit_label, crosshair or Crosshair()
+        if self.frames:
+            self.along = self.frames[0], scene.full
+            self.drags_box = scene.grid.span == scene.full
 
     def draw(self, drawing: Drawing) -> None:
         """Add everything, for a file."""
@@ -81,9 +96,35 @@ class CurvesChart(CurvesLayout, Chart):
 
     def read(self, x: float, y: float) -> str:
         """The values of all runs at a pixel's column."""
-        if not self.stack.area.holds(x, y):
-            return ""
-        return read_out(self.scene, self.frames[0].x_at(x)).sentence()
+        found = self.readout(x, y)
+        return found.sentence() if found is not None else ""
+
+    def readout(self, x: float, y: float) -> Readout | None:
+        """The values of all runs at a pixel's column; None beside the plots, or where there are no values."""
+        if not self.frames or self.scene.empty or not self.stack.area.inset(-2, -8, -2, -30).holds(x, y):
+            return None
+        return read_out(self.scene, snapped(self.scene, self.frames[0].x_at(x)))
+
+    def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
+        """Add the crosshair."""
+        found = self.readout(x, y)
+        if found is not None:
+            self._crosshair.draw(drawing, found, self)
+
+    def places(self) -> list[tuple[float, float]]:
+        """Columns a few pixels apart, at whole steps, as far as the curves go."""
+        if not self.frames or self.scene.empty:
+            return []
+        frame, span = self.frames[0], self.scene.grid.span
+        ends = [item.curve.end[0] for plot in self.scene.plots for item in plot.curves if item.curve.end is not None]
+        last = min(max(ends, default=span.high), span.high)
+        columns = np.arange(frame.box.x, frame.column(last), _STEP)
+        found = {snapped(self.scene, x) for x in (*(frame.x_at(column) for column in columns.tolist()), last)}
+        return [(frame.column(x), self.stack.area.middle) for x in sorted(found)]
+
+    def pick(self, x: float, y: float) -> str:
+        """The run whose label is at a pixel."""
+        return next((run for gutter in self.gutters if (run := gutter.run_at(x, y))), "")
 
     def words(self) -> str:
         """The picture in words: where each run is, and how it develops."""

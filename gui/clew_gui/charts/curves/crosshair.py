@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,11 +13,22 @@ from clew_gui.charts.drawing import Drawing, Stroke
 from clew_gui.charts.readbox import ReadBox, ReadRow
 from clew_gui.plotting.axes.layout import Box, emptiest
 from clew_gui.plotting.curves.readout import Readout
+from clew_gui.plotting.curves.scene import Scene
 
 _AWAY: Final = 12.0
 _FEW: Final = 2
 """A box beside the line may cover so many points of curves before it goes farther away."""
 _DOT: Final = 8.0
+
+
+def snapped(scene: Scene, x: float) -> float:
+    """Moves ``x`` to a whole step, as far as it is in sight. In axis coordinates."""
+    grid = scene.grid
+    value = scene.x_value(x)
+    if grid.unit.value != "step" or value < 0.5:
+        return x
+    whole = math.log10(round(value)) if grid.log else float(round(value))
+    return min(max(whole, grid.span.low), grid.span.high)
 
 
 class Crosshair:

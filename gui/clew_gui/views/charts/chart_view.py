@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, Qt, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QEvent, QLineF, QPointF, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
@@ -20,12 +21,12 @@ from PySide6.QtGui import (
     QShowEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QRubberBand, QSizePolicy, QToolTip, QWidget
 
-from clew_gui.charts.chart import Chart, Layout, drawn
+from clew_gui.charts.chart import Chart, Layout
 from clew_gui.charts.drawing import Drawing
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.views.charts.painter import SIZES, paint, paint_ring, pixmap_of
+from clew_gui.views.charts.painter import SIZES, paint, paint_ring
 from clew_gui.views.theme.parts import Appearance
 
 REFRESH_MS: Final = 40
@@ -52,6 +53,8 @@ class ChartView(QWidget):
     """With the tile that is there; empty for none."""
     stepped = Signal(int)
     """Left or Right was pressed where the chart has no places of its own to go to."""
+    boxed = Signal(QPointF, QPointF)
+    """A box was drawn from one pixel to another."""
     gripped = Signal(str, float, float)
     """A grip was dragged to these coordinates."""
 
@@ -70,12 +73,15 @@ class ChartView(QWidget):
         self._layout: Layout | None = None
         self._chart: Chart | None = None
         self._box = Box(0, 0, 0, 0)
+        self._stale = False
         self._ground: tuple[object, QPixmap] = (None, QPixmap())
         self._at: QPointF | None = None
-        self._place: int | None = None
+        self._by_key = False
         self._pressed: tuple[QPointF, Chart] | None = None
+        self._band = QRubberBand(QRubberBand.Shape.Rectangle, self)
         self._grip = self._lifted = ""
-        self._ring = False
+        self._ring = self._draws_box = False
+        self._since = QElapsedTimer()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self.redraw)
@@ -96,17 +102,18 @@ class ChartView(QWidget):
     def redraw(self) -> None:
         """Lay the chart out again, and show it at once if it can be seen."""
         self._timer.stop()
-        self._chart = None
+        self._stale = True
+        self._since.start()
         if self.isVisible() and not self.window().isMinimized():
             self._describe(self.chart.words() if self.chart is not None else "")
             self.update()
 
     def touch(self) -> None:
         """Lay the chart out again with the next frame, because it shows something that changes all the time."""
-        if not self.isVisible():
-            self._chart = None
-        elif not self._timer.isActive():
-            self._timer.start(REFRESH_MS)
+        self._stale = True
+        if self.isVisible() and not self._timer.isActive():
+            since = self._since.elapsed() if self._since.isValid() else REFRESH_MS
+            self._timer.start(max(0, REFRESH_MS - since))  # the first change after a quiet time is shown at once
 
     @property
     def settled(self) -> bool:
@@ -117,8 +124,9 @@ class ChartView(QWidget):
     def chart(self) -> Chart | None:
         """The chart as it is laid out for the widget's size; None if there is nothing to show."""
         box = Box(0, 0, self.width(), self.height())
-        if self._chart is None or self._box != box:
-            self._box, self._chart = box, self._layout(box, SIZES) if self._layout is not None else None
+        if self._stale or self._box != box:
+            self._stale, self._box = False, box
+            self._chart = self._layout(box, SIZES) if self._layout is not None else None
         return self._chart
 
     def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
@@ -154,6 +162,7 @@ class ChartView(QWidget):
         if chart is not None:
             painter.drawPixmap(0, 0, self._ground_of(chart))
             drawing = Drawing(theme, SIZES)
+            chart.draw_top(drawing)
             if self._lifted:
                 chart.draw_lifted(drawing, self._lifted)
             if (at := self.reading) is not None:
@@ -164,18 +173,33 @@ class ChartView(QWidget):
         painter.end()
 
     def _ground_of(self, chart: Chart) -> QPixmap:
-        """The chart as pixels: it is not painted again while only the pointer moves."""
-        key = chart, self._appearance.theme, self.devicePixelRatioF()
-        if self._ground[0] != key:
-            self._ground = key, pixmap_of(self, drawn(chart, self._appearance.theme, SIZES))
+        """The ground as pixels: it is not painted again while only the pointer moves."""
+        ratio = self.devicePixelRatioF()
+        key = chart.ground_key, self._box, self._appearance.theme, ratio
+        if fresh := self._ground[0] != key:
+            self._ground = key, QPixmap(self.size() * ratio)
+            self._ground[1].setDevicePixelRatio(ratio)
+            self._ground[1].fill(Qt.GlobalColor.transparent)
+        painter = QPainter(self._ground[1])
+        if fresh:
+            self._paint_ground(painter, chart)
+        else:
+            self._paint_shapes(painter, chart.draw_growth)
+        painter.end()
         return self._ground[1]
+
+    def _paint_ground(self, painter: QPainter, chart: Chart) -> None:
+        self._paint_shapes(painter, chart.draw_ground)
+
+    def _paint_shapes(self, painter: QPainter, draw: Callable[[Drawing], None]) -> None:
+        drawing = Drawing(self._appearance.theme, SIZES)
+        draw(drawing)
+        paint(painter, drawing.items)
 
     @property
     def reading(self) -> QPointF | None:
         """The pixel that is read out: where the arrow keys went to, or where the pointer is."""
-        chart = self.chart
-        places = chart.places() if self._place is not None and chart is not None else ()
-        return QPointF(*places[min(self._place or 0, len(places) - 1)]) if len(places) else self._at
+        return self._at
 
     # --- Mouse --------------------------------------------------------------------------------------------------------
 
@@ -203,15 +227,20 @@ class ChartView(QWidget):
         elif chart.moved(0, 0) is not None:
             self._pressed = at, chart
             self._read_at(None)
-            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+            shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._draws_box = chart.drags_box is not None and (chart.drags_box or shift)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move the grip or the chart; else read out what is under the pointer."""
         at = event.position()
         if self._grip:
             self._drag(at)
+        elif self._pressed is not None and self._draws_box:
+            self._band.setGeometry(QRect(self._pressed[0].toPoint(), at.toPoint()).normalized())
+            self._band.show()
         elif self._pressed is not None:
             start, chart = self._pressed
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
             self.zoomed.emit(chart.moved(at.x() - start.x(), at.y() - start.y()))
         else:
             self._read_at(at)
@@ -222,7 +251,7 @@ class ChartView(QWidget):
             self.gripped.emit(self._grip, *value)
 
     def _read_at(self, at: QPointF | None) -> None:
-        chart, self._at, self._place = self.chart, at, None
+        chart, self._at, self._by_key = self.chart, at, False
         name = chart.pick(at.x(), at.y()) if chart is not None and at is not None else ""
         if at is not None and chart is not None and chart.grip_at(at.x(), at.y()):
             self.setCursor(self._grip_shape)
@@ -238,7 +267,10 @@ class ChartView(QWidget):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End what was dragged."""
         super().mouseReleaseEvent(event)
+        if self._pressed is not None and self._band.isVisible():
+            self.boxed.emit(self._pressed[0], event.position())
         self._pressed, self._grip = None, ""
+        self._band.hide()
         self.unsetCursor()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
@@ -263,7 +295,7 @@ class ChartView(QWidget):
         moves = chart is not None and chart.moved(0, 0) is not None
         if chart is None:
             super().keyPressEvent(event)
-        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and (len(chart.places()) or not moves):
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and (chart.places() or not moves):
             self._step(chart, way * (_FAR if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1))
         elif key == Qt.Key.Key_Escape and self.reading is not None:
             self._read_at(None)
@@ -271,21 +303,24 @@ class ChartView(QWidget):
             part = _ARROW if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) else _PAGE
             self.zoomed.emit(chart.moved(-way * part * self.width(), 0))
         elif moves and key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus):
-            self.zoomed.emit(chart.zoomed(_WHEEL if key == Qt.Key.Key_Minus else 1 / _WHEEL))
+            around = (self._at.x(), self._at.y()) if self._at is not None else None
+            self.zoomed.emit(chart.zoomed(_WHEEL if key == Qt.Key.Key_Minus else 1 / _WHEEL, around))
         elif moves and key == Qt.Key.Key_Home:
             self.zoomed.emit(chart.whole)
         else:
             super().keyPressEvent(event)
 
     def _step(self, chart: Chart, by: int) -> None:
-        """Read out the next place; at first the first one, or going left the last."""
+        """Read out the next place, from what is read out; at first the first place, or going left the last."""
         places = chart.places()
-        if not len(places):
+        at = self._at if self._at is not None and chart.read(self._at.x(), self._at.y()) else None
+        if not places:
             self.stepped.emit(by)
             return
-        last = len(places) - 1
-        self._place = min(max(self._place + by, 0), last) if self._place is not None else 0 if by > 0 else last
-        self._describe(chart.read(*places[self._place]))
+        near = min(range(len(places)), key=lambda k: QLineF(at, QPointF(*places[k])).length()) if at is not None else -1
+        number = min(max(near + by, 0), len(places) - 1) if at is not None else 0 if by > 0 else -1
+        self._at, self._by_key = QPointF(*places[number]), True
+        self._describe(chart.read(*places[number]))
         self.update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
@@ -296,8 +331,10 @@ class ChartView(QWidget):
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Takes the ring away, and what the keyboard read out."""
-        self._ring, self._place = False, None
+        self._ring = False
         super().focusOutEvent(event)
+        if self._by_key:
+            self._read_at(None)
         self.update()
 
     # --- Qt's own -----------------------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from PySide6.QtGui import (
     QPainter,
     QPainterPath,
     QPen,
-    QPixmap,
     QPolygonF,
 )
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 from shiboken6 import VoidPtr
 
 from clew_gui.base.tokens import FontKind
@@ -112,18 +111,6 @@ def paint(painter: QPainter, items: Sequence[Item]) -> None:
                 painter.restore()
 
 
-def pixmap_of(widget: QWidget, items: Sequence[Item]) -> QPixmap:
-    """The shapes as pixels of the widget's size, over nothing: to lay them down again while only the pointer moves."""
-    ratio = widget.devicePixelRatioF()
-    pixels = QPixmap(widget.size() * ratio)
-    pixels.setDevicePixelRatio(ratio)
-    pixels.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixels)
-    paint(painter, items)
-    painter.end()
-    return pixels
-
-
 def paint_ring(painter: QPainter, rect: QRect, colour: str) -> None:
     """The ring around a widget that has the keyboard."""
     _smooth(painter, True)
@@ -141,6 +128,7 @@ def pen_of(stroke: Stroke | None) -> QPen:
     pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
     if stroke.dash:
         pen.setDashPattern([part / stroke.width for part in stroke.dash])
+        pen.setDashOffset(stroke.dashed / stroke.width)
     return pen
 
 

@@ -10,7 +10,7 @@ from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.drawing import Drawing, Group
 from clew_gui.views.charts.painter import SIZES
-from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.plots.kinds import DrawnPlot
 from clew_gui.views.theme.theme import Theme
 
@@ -26,7 +26,7 @@ Below = Callable[[CurvesChart, float, float], tuple[Chart, float] | None]
 
 
 def plots_page(
-    canvas: PlotCanvas, theme: Theme, beside: DrawnPlot | None = None, below: Below | None = None
+    canvas: CurvesView, theme: Theme, beside: DrawnPlot | None = None, below: Below | None = None
 ) -> ChartPage:
     """The canvas as a page, with what is ``below`` it, and with another kind of plot ``beside`` it, or instead of a
     hidden canvas."""

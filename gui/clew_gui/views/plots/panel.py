@@ -22,13 +22,13 @@ from clew_gui.plotting.pictures import deviations_at, write_pictures
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.plots.by_hand import ByHandView
-from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.plots.export import Below, plots_page
 from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
 from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
-from clew_gui.views.plots.surface.surface import SurfaceView
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.parts import Appearance, column, row
@@ -104,8 +104,8 @@ class ConvergencePlots(QWidget):
         self._shown: dict[str, RunModel] = {}
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
-        self.canvas = PlotCanvas(appearance, self)
-        self.surface = SurfaceView(appearance, self)
+        self.canvas = CurvesView(appearance)
+        self.surface = SurfaceView(appearance)
         self.measured = MeasuredView(appearance)
         self.pictures = PicturesView(appearance)
         self.by_hand = ByHandView(appearance)
@@ -145,8 +145,8 @@ class ConvergencePlots(QWidget):
         self._offer_steps()
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
-        self.canvas.run_clicked.connect(self.run_clicked)
-        self.surface.run_clicked.connect(self.run_clicked)
+        self.canvas.picked.connect(self.run_clicked)
+        self.surface.picked.connect(self.run_clicked)
         for part in (self.canvas, *self._drawn.values()):
             part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))

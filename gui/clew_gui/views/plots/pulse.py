@@ -20,7 +20,7 @@ from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.pulse import PulseRow, is_placed, places_of, pulse_rows, seconds_of
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
-from clew_gui.views.plots.curves.canvas import PlotCanvas
+from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.theme.fold import FoldingSection
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.study.usage import usage_now, usage_words
@@ -39,7 +39,7 @@ class PulseSection(FoldingSection):
     Hidden where no shown run was sampled. It does not come and go with the selection: the plots would be drawn anew.
     """
 
-    def __init__(self, appearance: Appearance, canvas: PlotCanvas) -> None:
+    def __init__(self, appearance: Appearance, canvas: CurvesView) -> None:
         self._chart = ChartView(appearance, "What the run's machines do")
         self._chart.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         super().__init__(appearance, _TITLE, self._chart)

@@ -1,14 +1,15 @@
-"""A drawn line: pyqtgraph's curve, with the stroke of its run."""
+"""The lines of curves: pyqtgraph's view boxes and curves, which are kept from frame to frame."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+from PySide6.QtWidgets import QGraphicsScene, QStyleOptionGraphicsItem, QWidget
 
+from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.drawing import Stroke
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.clip import drawable
@@ -18,6 +19,8 @@ from clew_gui.views.charts.painter import pen_of, rect_of
 _DENSE: Final = 300
 """The number of points above which lines are drawn segment by segment, which looks the same and takes a tenth of the
 time; wide raw lines would take seconds, because QPainter looks for places where a stroke crosses itself."""
+_REST_Z: Final = 1000
+_LIVE_Z: Final = 2000
 _REACH: Final = 4.0
 """The distance beyond the visible range, as a multiple of it, to which a line is passed on: farther out, coordinates
 overflow in the rasteriser."""
@@ -101,3 +104,62 @@ def _seen(frame: Frame, above: float) -> QRectF:
     """The visible ranges as a rectangle of axis coordinates, larger by ``above`` pixels at top and bottom."""
     more = above * frame.y.size / max(frame.box.height, 1.0)
     return QRectF(frame.x.low, frame.y.low - more, frame.x.size, frame.y.size + 2 * more)
+
+
+class Plot:
+    """View box and lines of one plot."""
+
+    def __init__(self) -> None:
+        self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0)
+        self.box.disableAutoRange()
+        # Lines clip themselves: a mark at the border is to be seen whole.
+        self.box.setFlag(self.box.GraphicsItemFlag.ItemClipsChildrenToShape, False)
+        self._lines: dict[tuple[str, ...], CurveItem] = {}
+
+    def show_plot(self, chart: CurvesChart, index: int, ratio: float) -> None:
+        """Show plot number ``index`` of a chart; a logical pixel has ``ratio`` device pixels."""
+        frame = chart.frames[index]
+        self.box.setGeometry(rect_of(frame.box))
+        self.box.setRange(xRange=(frame.x.low, frame.x.high), yRange=(frame.y.low, frame.y.high), padding=0)
+        wanted = {line.key: line for line in chart.lines(index)}
+        for gone in self._lines.keys() - wanted.keys():
+            self.box.removeItem(self._lines.pop(gone))
+        for order, (name, line) in enumerate(wanted.items()):
+            item = self._lines.get(name)
+            if item is None:
+                item = self._lines[name] = CurveItem(layered=line.raw)
+                self.box.addItem(item, ignoreBounds=True)
+            item.setZValue(order + (0 if line.raw else _LIVE_Z if line.live else _REST_Z))
+            item.show_line(line.x, line.y, frame, line.stroke, ratio)
+
+
+class CurveLines:
+    """Paints the lines of a chart through pyqtgraph's scene."""
+
+    def __init__(self, parent: QObject) -> None:
+        self._scene = pg.GraphicsScene(parent=parent)
+        # An index of places would keep pointers to removed items, since pyqtgraph's change bounds without a word; few
+        # items need none.
+        self._scene.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
+        self._plots: list[Plot] = []
+        self.count = 0
+        """The number of plots that are shown."""
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """The plots that are shown, from top to bottom."""
+        return tuple(self._plots[: self.count])
+
+    def paint(self, painter: QPainter, chart: CurvesChart) -> None:
+        """Paint all lines of a chart."""
+        ratio, self.count = painter.device().devicePixelRatioF(), len(chart.frames)
+        while len(self._plots) < self.count:
+            self._plots.append(Plot())
+            self._scene.addItem(self._plots[-1].box)
+        for index, plot in enumerate(self._plots):
+            plot.box.setVisible(index < self.count)
+            if index < self.count:
+                plot.show_plot(chart, index, ratio)
+        area = QRectF(0, 0, chart.stack.width, chart.stack.height)
+        self._scene.prepareForPaint()
+        self._scene.render(painter, area, area)

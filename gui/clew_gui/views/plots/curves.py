@@ -1,0 +1,211 @@
+"""The page of curves, which are zoomed and moved along x, and read out by a crosshair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from PySide6.QtCore import QPointF, QSize, Signal
+from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from clew_gui.charts.axes import LEFT, value_room
+from clew_gui.charts.chart import Chart
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.crosshair import Crosshair
+from clew_gui.charts.curves.layout import Stack, stack
+from clew_gui.charts.drawing import TextSizes
+from clew_gui.charts.gutter import gutter_for
+from clew_gui.plotting.axes.frame import Frame
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
+from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
+from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.views.charts.painter import SIZES
+from clew_gui.views.plots.curve_lines import CurveLines
+from clew_gui.views.theme.parts import Appearance
+from clew_shared.params import ParamSpec
+
+_NOTE: Final = 18.0
+_LEAST_BOX: Final = 10.0
+"""The least size of a box in pixels: a narrower one says nothing about that axis."""
+
+
+class CurvesView(ChartView):
+    """Shows the curves of runs. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
+
+    view_changed = Signal(object)
+    framed = Signal()
+    """A new frame was made."""
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(appearance, "Convergence plots", keys=True)
+        self._builder = SceneBuilder()
+        self._crosshair = Crosshair()
+        self.setups: tuple[PlotSetup, ...] = ()
+        """The plots of the stack."""
+        self.runs: tuple[RunStyle, ...] = ()
+        """The runs shown."""
+        self.view = View()
+        """How the curves are shown."""
+        self._left, self._footer = LEFT, 2.0
+        self._corner: QWidget | None = None
+        self.lines = CurveLines(self)
+        self.zoomed.connect(self._show_frame)
+        self.boxed.connect(self._zoom_into)
+        self.double_clicked.connect(self.reset_zoom)
+        self.pointed.connect(self._redraw_soon)  # a run whose label is under the pointer stands out
+        self.show_chart(self._lay_out)
+
+    # ------------------------------------------------------------ what is shown
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs."""
+        self.runs = tuple(runs)
+        self.touch()
+
+    def set_setups(self, setups: Sequence[PlotSetup]) -> None:
+        """Show these plots."""
+        self.setups = tuple(setups)
+        self.touch()
+
+    def set_corner(self, widget: QWidget) -> None:
+        """Keeps a small widget where the axes meet, while a part of the values is out of sight or all are asked for."""
+        self._corner = widget
+        widget.setParent(self)
+
+    @property
+    def params(self) -> Sequence[ParamSpec]:
+        """The hyperparameters that a run may change while it trains."""
+        return self._builder.params
+
+    def set_exercise(self, planned: float, params: Sequence[ParamSpec]) -> None:
+        """Sets the steps on the axis before any run has values, and the hyperparameters."""
+        self._builder.planned, self._builder.params = planned, params
+        self.touch()
+
+    def set_view(self, view: View) -> None:
+        """Show the curves in another way. A zoom ends if the unit or the scale of x changes."""
+        if view == self.view:
+            return
+        if (view.unit, view.log_x) != (self.view.unit, self.view.log_x):
+            view = replace(view, zoom=None)
+            self._read_at(None)
+        if view.log_y != self.view.log_y:
+            view = replace(view, y_zoom=())
+        self.view = view
+        self._redraw_soon()
+        self.view_changed.emit(view)
+
+    def _redraw_soon(self) -> None:
+        """Draw again when the present events are done."""
+        self.touch()
+        if self.isVisible():
+            self._timer.start(0)
+
+    # ------------------------------------------------------------ frames
+    @property
+    def chart(self) -> CurvesChart:
+        """The picture's geometry, up to date."""
+        found = super().chart
+        return found if isinstance(found, CurvesChart) else self._lay_out(Box(0, 0, 0, 0), SIZES)
+
+    @property
+    def drawn(self) -> CurvesChart | None:
+        """The picture as it was drawn last; None before the first one."""
+        return self._chart if isinstance(self._chart, CurvesChart) else None
+
+    @property
+    def scene(self) -> Scene:
+        """The scene in the picture, up to date."""
+        return self.chart.scene
+
+    def redraw(self) -> None:
+        """Make a new frame."""
+        super().redraw()
+        if not self.isVisible():
+            return
+        if self._corner is not None:
+            self._corner.move(0, round(self.chart.stack.area.bottom) + 4)
+            self._corner.setVisible(self.view.whole or any(plot.cut for plot in self.scene.plots))
+        self.framed.emit()
+
+    def _lay_out(self, box: Box, sizes: TextSizes) -> CurvesChart:
+        rects = self._stack(box, sizes)
+        scene = self._scene(rects)
+        room = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
+        needed = 8.0 * math.ceil(room / 8), _NOTE if scene.notes or scene.legend else 2.0
+        if needed != (self._left, self._footer):
+            self._left, self._footer = needed
+            rects = self._stack(box, sizes)
+            scene = self._scene(rects)
+        return CurvesChart(scene, rects, self._appearance.theme, sizes, self._lifted, crosshair=self._crosshair)
+
+    @property
+    def _empty(self) -> bool:
+        return not has_values(self.setups, self.runs)
+
+    @property
+    def drawn_setups(self) -> tuple[PlotSetup, ...]:
+        """The plots that are drawn: while nothing has run, those that have a curve to expect, if any has."""
+        expected = tuple(setup for setup in self.setups if setup.ghost is not None)
+        return expected if self._empty and expected else self.setups
+
+    def _stack(self, box: Box, sizes: TextSizes) -> Stack:
+        gutter = 0.0 if self._empty else gutter_for(self.runs, box.width, sizes)
+        count = len(self.drawn_setups)
+        return stack(box.width, box.height, count, self._left, gutter, self._empty, self._footer)
+
+    def _scene(self, rects: Stack) -> Scene:
+        room = Room(round(rects.area.width), tuple(round(box.height) for box in rects.plots))
+        return self._builder.build(self.drawn_setups, self.runs, self.view, room, self._lifted)
+
+    def _paint_ground(self, painter: QPainter, chart: Chart) -> None:
+        if isinstance(chart, CurvesChart):
+            self._paint_shapes(painter, chart.draw_ground)
+            self.lines.paint(painter, chart)
+            self._paint_shapes(painter, chart.draw_words)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Divide the room again."""
+        super().resizeEvent(event)
+        self.redraw()
+
+    def sizeHint(self) -> QSize:
+        """A comfortable size."""
+        return QSize(860, 200 * max(len(self.setups), 1) + 40)
+
+    def minimumSizeHint(self) -> QSize:
+        """The least size in which the plots can be read."""
+        return QSize(360, 84 * max(len(self.setups), 1) + 32)
+
+    # ------------------------------------------------------------ zoom
+    def _show_frame(self, frame: Frame | None) -> None:
+        if frame is None:
+            self.reset_zoom()
+        else:
+            self.set_view(replace(self.view, zoom=frame.x if frame.x != self.scene.full else None))
+
+    def reset_zoom(self) -> None:
+        """Show all of x, and the values that are worth seeing."""
+        self.set_view(replace(self.view, zoom=None, y_zoom=()))
+
+    def _zoom_into(self, start: QPointF, end: QPointF) -> None:
+        """Show what is in the box: along an axis on which it is a stroke everything stays in sight."""
+        frames = enumerate(self.chart.frames)
+        number, frame = next(
+            ((k, one) for k, one in frames if one.box.inset(-2, -2, -2, -2).holds(start.x(), start.y())), (-1, None)
+        )
+        if frame is None:
+            return
+        view = self.view
+        if abs(end.x() - start.x()) >= _LEAST_BOX:
+            low, high = sorted(min(max(frame.x_at(at.x()), frame.x.low), frame.x.high) for at in (start, end))
+            view = replace(view, zoom=Span(low, high))
+        if abs(end.y() - start.y()) >= _LEAST_BOX:
+            low, high = sorted(min(max(frame.y_at(at.y()), frame.y.low), frame.y.high) for at in (start, end))
+            plot = self.scene.plots[number].setup.id
+            view = replace(view, y_zoom=(*(one for one in view.y_zoom if one[0] != plot), (plot, Span(low, high))))
+        self.set_view(view)

@@ -1,3 +1,0 @@
-"""Stacked convergence curves."""
-
-from __future__ import annotations

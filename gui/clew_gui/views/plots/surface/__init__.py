@@ -1,3 +1,0 @@
-"""A loss surface with the paths of runs."""
-
-from __future__ import annotations
