@@ -209,6 +209,10 @@ QTableView, QTreeView, QListView {{ background: {t.surface}; border: 0; gridline
 QTableView::item {{ border: 0; border-bottom: 1px solid {t.grid}; padding: 0 8px; }}
 QTableView::item:selected {{ background: {t.accent_soft}; color: {t.text}; }}
 QTreeView::item, QListView::item {{ padding: 4px 6px; border-radius: 6px; }}
+QTreeView::item {{ height: 24px; }}
+QTreeView::item:first {{ border-top-right-radius: 0; border-bottom-right-radius: 0; }}
+QTreeView::item:last {{ border-top-left-radius: 0; border-bottom-left-radius: 0; }}
+QTreeView::item:focus {{ border: 2px solid {t.accent}; }}
 QTreeView::item:hover, QListView::item:hover {{ background: {t.hover}; }}
 QTreeView::item:selected, QListView::item:selected {{ background: {t.accent_soft}; color: {t.text}; }}
 QHeaderView {{ background: {t.surface}; }}
