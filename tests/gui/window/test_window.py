@@ -788,7 +788,7 @@ def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
     softmax.window.actions_["code"].trigger()
     dialog = dialog_of(softmax, CodeDialog)
     assert isinstance(dialog, CodeDialog)
-    assert dialog.text.toPlainText() == fakes.SOURCE
+    assert dialog.text.shown == fakes.SOURCE
 
 
 def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_window: Opener) -> None:
@@ -798,21 +798,21 @@ def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_
     program.window.actions_["code"].trigger()
     dialog = dialog_of(program, CodeDialog)
     assert isinstance(dialog, CodeDialog)
-    assert dialog.text.toPlainText() == cards[0].source
+    assert dialog.text.shown == cards[0].source
     dialog.pages.button("keras").click()
-    assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
-    assert "model.fit(" in dialog.text.toPlainText()
+    assert "LEARNING_RATE = 0.25\n" in dialog.text.shown
+    assert "model.fit(" in dialog.text.shown
     assert dialog.sentence.text().startswith(
         "The same model, trained by Keras' own fit, with the values of the next run"
     )
     dialog.pages.button("session").click()
-    assert "LEARNING_RATE = 0.25\n" in dialog.text.toPlainText()
+    assert "LEARNING_RATE = 0.25\n" in dialog.text.shown
     assert dialog.machine.isHidden()
     dialog.pages.button("job").click()
     assert dialog.machine.currentText() == "MinoTauro (BSC)"
-    assert "# @ features = k80" in dialog.text.toPlainText()
+    assert "# @ features = k80" in dialog.text.shown
     dialog.machine.setCurrentIndex(dialog.machine.findData("bluewaters"))
-    assert "#PBS -l nodes=1:ppn=16:xk" in dialog.text.toPlainText()
+    assert "#PBS -l nodes=1:ppn=16:xk" in dialog.text.shown
     dialog.accept()
     program.controller.open_exercise("ps-lab")
     program.window.actions_["code"].trigger()

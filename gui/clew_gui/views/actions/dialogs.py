@@ -6,24 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from PySide6.QtCore import QRectF, QRegularExpression, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QGuiApplication,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QShowEvent,
-    QSyntaxHighlighter,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-    QTextFormat,
-)
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QShowEvent
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QTextBrowser, QWidget
 
 from clew_gui.base.settings import LocalSettings
+from clew_gui.base.tokens import Theme
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.views.actions.agent_settings import AgentSettings
@@ -43,105 +31,39 @@ _ONE_COLUMN = 16
 _JOB = "job"
 
 
-class PythonColours(QSyntaxHighlighter):
-    """Colours an exercise just enough to read it: keywords, strings, comments, numbers."""
+class SourceView(QTextBrowser):
+    """A text in Python, coloured, with the numbers of its lines."""
 
-    def __init__(self, document: QTextDocument, appearance: Appearance) -> None:
-        super().__init__(document)
-        theme = appearance.theme
-        words = "and|as|class|def|elif|else|for|from|if|import|in|is|lambda|not|or|pass|return|self|while|with|yield"
-        self._rules = [
-            (QRegularExpression(rf"\b({words}|None|True|False)\b"), _ink(theme.accent, bold=True)),
-            (QRegularExpression(r"\b\d[\d_]*(\.\d+)?(e-?\d+)?\b"), _ink(theme.warn)),
-            (QRegularExpression(r"\"[^\"]*\"|'[^']*'"), _ink(theme.ok)),
-            (QRegularExpression(r"#.*$"), _ink(theme.text3)),
-        ]
-        self._doc = _ink(theme.text3)
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self._theme = appearance.theme
+        self.shown = ""
+        self.setLineWrapMode(QTextBrowser.LineWrapMode.NoWrap)
+        self.setTabChangesFocus(True)
+        self.setProperty("role", "code")
+        self.document().setDefaultFont(font("mono"))
+        self.document().setDefaultStyleSheet("td.linenos { padding-right: 12px; }")
 
-    def highlightBlock(self, text: str) -> None:
-        """Colours one line. Triple-quoted texts may begin and end in it."""
-        for pattern, ink in self._rules:
-            found = pattern.globalMatch(text)
-            while found.hasNext():
-                match = found.next()
-                self.setFormat(match.capturedStart(), match.capturedLength(), ink)
-        inside = self.previousBlockState() == 1
-        marks = text.count('"""')
-        if inside or marks:
-            start = 0 if inside else text.index('"""')
-            self.setFormat(start, len(text) - start, self._doc)
-        self.setCurrentBlockState(int(inside != (marks % 2 == 1)))
+    def show_source(self, source: str, line: int = 0) -> None:
+        """Shows a text; ``line``, counted from 1, is on another ground."""
+        self.shown = source
+        self.setHtml(_coloured(source, line, self._theme))
 
 
-def _ink(colour: str, bold: bool = False) -> QTextCharFormat:
-    result = QTextCharFormat()
-    result.setForeground(QColor(colour))
-    if bold:
-        result.setFontWeight(QFont.Weight.DemiBold)
-    return result
+def _coloured(source: str, line: int, theme: Theme) -> str:
+    from pygments import highlight  # not at the start of the window, where nobody looks at a file
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+    from pygments.style import Style
+    from pygments.token import Comment, Keyword, Number, Operator, String
 
-
-class NumberedText(QPlainTextEdit):
-    """A text with the numbers of its lines at the left; ``mark`` shows one line."""
-
-    def __init__(self, text: str, appearance: Appearance) -> None:
-        super().__init__(text)
-        self._appearance = appearance
-        self._numbers = _LineNumbers(self)
-        self.updateRequest.connect(lambda _area, _dy: self._numbers.update())
-        self.setFont(font("mono"))
-        self._make_room()
-
-    def _make_room(self) -> None:
-        digits = len(str(self.blockCount()))
-        self._width = self.fontMetrics().horizontalAdvance("0") * digits + 18
-        self.setViewportMargins(self._width, 0, 0, 0)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Makes the numbers as high as the text."""
-        super().resizeEvent(event)
-        area = self.contentsRect()
-        self._numbers.setGeometry(area.left(), area.top(), self._width, area.height())
-
-    def mark(self, line: int) -> None:
-        """Show line ``line``, counted from 1, in the middle, on another ground."""
-        block = self.document().findBlockByNumber(line - 1)
-        if not block.isValid():
-            return
-        cursor = QTextCursor(block)
-        self.setTextCursor(cursor)
-        self.centerCursor()
-        marked = QTextEdit.ExtraSelection()
-        marked.cursor = cursor
-        marked.format.setBackground(QColor(self._appearance.theme.bad_soft))
-        marked.format.setProperty(QTextFormat.Property.FullWidthSelection.value, True)
-        self.setExtraSelections([marked])
-
-    def paint_numbers(self, painter: QPainter) -> None:
-        """The numbers of the lines in sight."""
-        block = self.firstVisibleBlock()
-        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
-        painter.setPen(QColor(self._appearance.theme.text3))
-        painter.setFont(self.font())
-        while block.isValid() and top < self.viewport().height():
-            height = self.blockBoundingRect(block).height()
-            area = QRectF(0, top, self._width - 10, height)
-            painter.drawText(
-                area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(block.blockNumber() + 1)
-            )
-            block, top = block.next(), top + height
-
-
-class _LineNumbers(QWidget):
-    def __init__(self, text: NumberedText) -> None:
-        super().__init__(text)
-        self._text = text
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """The text knows where its lines are."""
-        painter = QPainter(self)
-        self._text.paint_numbers(painter)
-        painter.end()
+    words = f"bold {theme.accent}"
+    styles = {Keyword: words, Operator.Word: words, Number: theme.warn, String: theme.ok}
+    styles |= {String.Doc: theme.text3, Comment: theme.text3}
+    look = {"styles": styles, "line_number_color": theme.text3, "highlight_color": theme.bad_soft}
+    made = type("Colours", (Style,), {**look, "background_color": theme.sunken})
+    html = HtmlFormatter(style=made, noclasses=True, linenos="table", hl_lines=[line], lineanchors="line")
+    return str(highlight(source, PythonLexer(stripnl=False), html)).replace("line-height: 125%;", "")  # of one column
 
 
 class PythonDialog(Dialog):
@@ -160,16 +82,12 @@ class PythonDialog(Dialog):
         line: int = 0,
     ) -> None:
         super().__init__(parent, title, sentence)
-        self.text = NumberedText(text, appearance)
-        self.text.setReadOnly(True)
-        self.text.setTabChangesFocus(True)
-        self.text.setProperty("role", "code")
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text = SourceView(appearance)
+        self.text.show_source(text, line)
         self.text.setAccessibleName(name)
-        self._colours = PythonColours(self.text.document(), appearance)
         self.add(self.text, 1)
         copy = Button(appearance, "Copy", "", "copy", "Copy the whole text")
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.shown))
         close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         self.finish(Elided(foot, "caption", "3"), copy, close)
@@ -177,10 +95,9 @@ class PythonDialog(Dialog):
         self._line = line
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Puts the line into the middle, which has to wait until the text is visible."""
+        """Goes to the line, which has to wait until the text is visible."""
         super().showEvent(event)
-        if self._line:
-            self.text.mark(self._line)
+        self.text.scrollToAnchor(f"line-{max(self._line - 12, 1)}")
 
 
 class CodeDialog(PythonDialog):
@@ -238,7 +155,7 @@ class CodeDialog(PythonDialog):
         sentence, text = self._job() if page == _JOB else self._texts[page]
         self.machine.setVisible(page == _JOB)
         self.sentence.setText(sentence)
-        self.text.setPlainText(text)
+        self.text.show_source(text)
 
     def _job(self) -> tuple[str, str]:
         """The job script for the chosen machine, or what is wrong with its site."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.form.form import ParamForm, without_name
 from clew_gui.views.theme.dialog import Dialog
@@ -60,6 +60,8 @@ class FormDialog(Dialog):
         self.resize(_WIDTH, 0)
         self._edited()
         self.resize(_WIDTH, self._high)
+        if isinstance(first := form.findChild(QLineEdit), QLineEdit):
+            first.selectAll()  # what a person types takes the place of what is there
 
     def _now(self) -> Asked:
         return Asked(problems=self.form.problems()) if self.form.problems() else self._read(self.form.values())

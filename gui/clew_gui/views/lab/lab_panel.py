@@ -6,22 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QPainter, QPen, QShowEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QLineEdit,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QToolButton,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QHeaderView, QLineEdit, QToolButton, QTreeWidget, QTreeWidgetItem, QWidget
 
 from clew_gui.views.presentation.words import WAITS
-from clew_gui.views.theme.icons import icon, pixmap
+from clew_gui.views.theme.icons import icon
 from clew_gui.views.theme.parts import Appearance, IconButton, column, label, native_keys, row
 from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_gui.views.theme.theme import font
@@ -40,7 +30,7 @@ _TICKS: Mapping[Tick, tuple[str, str, str]] = {
 }
 _PROGRESS = Qt.ItemDataRole.UserRole + 1
 _ID = Qt.ItemDataRole.UserRole + 2
-_COUNT = Qt.ItemDataRole.UserRole + 3
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class ExerciseProgress(msgspec.Struct, frozen=True):
@@ -68,15 +58,19 @@ class ExerciseTree(QTreeWidget):
         self._opened = ""
         self._arranged = False
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setColumnCount(2)
         self.setHeaderHidden(True)
+        self.header().setStretchLastSection(False)
+        self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.setIndentation(0)
-        self.setRootIsDecorated(False)
+        self.setIconSize(QSize(16, 16))
         self.setExpandsOnDoubleClick(False)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setMouseTracking(True)
-        self.setItemDelegate(_RowPainter(self, appearance))
         self.setAccessibleName("Exercises")
         self.itemClicked.connect(self._clicked)
+        self.itemExpanded.connect(self._dress)
+        self.itemCollapsed.connect(self._dress)
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
 
     def fill(self, catalogue: Catalogue) -> None:
@@ -85,12 +79,13 @@ class ExerciseTree(QTreeWidget):
         self.clear()
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
-            head.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
+            head.setTextAlignment(1, _RIGHT)
             self.addTopLevelItem(head)
             for card in catalogue.exercises:
                 if (card.chapter or "Exercises") == title:
                     head.addChild(_exercise_item(card))
             head.setExpanded(title not in folded)
+        self.retheme()
 
     def exercise_ids(self) -> list[str]:
         """Returns all exercises in the order shown, folded or not, regardless of the search."""
@@ -103,11 +98,27 @@ class ExerciseTree(QTreeWidget):
             if item.data(0, _ID) == exercise:
                 self.expand(self.indexFromItem(item).parent())
                 self.setCurrentItem(item)
+            item.setSelected(item.data(0, _ID) == exercise)
+            self._dress(item)
         self._arrange()
 
-    def is_opened(self, index: Index) -> bool:
-        """Whether this row is the exercise that is open, wherever the keyboard has moved since."""
-        return bool(self._opened) and index.data(_ID) == self._opened
+    def selectionCommand(self, _index: Index, _event: QEvent | None = None) -> QItemSelectionModel.SelectionFlag:
+        """Leaves the open exercise marked, wherever the keyboard moves."""
+        return QItemSelectionModel.SelectionFlag.NoUpdate
+
+    def _dress(self, item: QTreeWidgetItem) -> None:
+        """Gives a chapter its arrow, an exercise its tick, and both their fonts and colours."""
+        theme, found = self._appearance.theme, item.data(0, _PROGRESS)
+        if isinstance(found, ExerciseProgress):
+            shape, ink, _ = _TICKS[found.tick]
+            item.setIcon(0, self._appearance.icon(shape, theme.colour(ink)))
+            item.setFont(0, font("strong" if item.isSelected() else "body"))
+        else:
+            item.setIcon(0, self._appearance.icon("down" if item.isExpanded() else "right", theme.text3))
+            item.setFont(0, font("section"))
+            item.setForeground(0, QColor(theme.text2))
+        item.setFont(1, font("caption"))
+        item.setForeground(1, QColor(theme.text2 if item.parent() is not None else theme.text3))
 
     def _arrange(self) -> None:
         """Folds the other chapters once, if not all exercises fit: later nothing moves under the pointer by itself."""
@@ -133,6 +144,8 @@ class ExerciseTree(QTreeWidget):
             if found is None or item.data(0, _PROGRESS) == found:
                 continue
             item.setData(0, _PROGRESS, found)
+            item.setText(1, found.best)
+            self._dress(item)
             words = ", ".join(part for part in (item.text(0), _TICKS[found.tick][2], found.best) if part)
             item.setData(0, Qt.ItemDataRole.AccessibleTextRole, words)
         for head in self._heads():
@@ -142,8 +155,8 @@ class ExerciseTree(QTreeWidget):
         found = [item.data(0, _PROGRESS) for item in _children(head)]
         done = sum(isinstance(progress, ExerciseProgress) and progress.tick == "done" for progress in found)
         text = f"{done} of {len(found)}"
-        if head.data(0, _COUNT) != text:
-            head.setData(0, _COUNT, text)
+        if head.text(1) != text:
+            head.setText(1, text)
             head.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"Chapter {head.text(0)}, {text} done")
 
     def search(self, text: str) -> bool:
@@ -189,88 +202,9 @@ class ExerciseTree(QTreeWidget):
         super().keyPressEvent(event)
 
     def retheme(self) -> None:
-        """Paint again."""
-        self.viewport().update()
-
-
-class _RowPainter(QStyledItemDelegate):
-    """Paints chapters and exercises: ground, tick, name, value."""
-
-    def __init__(self, tree: ExerciseTree, appearance: Appearance) -> None:
-        super().__init__(tree)
-        self._appearance, self._tree = appearance, tree
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """Returns the row's height: 30 for an exercise, 32 for a chapter, 1 between rows."""
-        height = 33 if not index.parent().isValid() else 31
-        return QSize(120, max(height, option.fontMetrics.height() + 12))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paints one row."""
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        area = QRectF(option.rect).adjusted(8, 0, -8, -1)
-        self._ground(painter, area, option, index)
-        if index.parent().isValid():
-            self._exercise(painter, area, index)
-        else:
-            self._chapter(painter, area, index)
-        painter.restore()
-
-    def _ground(self, painter: QPainter, area: QRectF, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self._appearance.theme
-        selected = self._tree.is_opened(index)
-        pointed, focused = self._state(option)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if selected or pointed:
-            painter.setBrush(QColor(theme.accent_soft if selected else theme.hover))
-            painter.drawRoundedRect(area, 6, 6)
-        if focused:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.accent), 2))
-            painter.drawRoundedRect(area.adjusted(1, 1, -1, -1), 6, 6)
-
-    def _state(self, option: QStyleOptionViewItem) -> tuple[bool, bool]:
-        """Whether the pointer is on this row, and whether the keyboard is."""
-        keyboard = self._tree.hasFocus()
-        if not keyboard and not self._tree.viewport().underMouse():
-            return False, False  # a window begins without all that a style knows
-        pointed = option.state & QStyle.StateFlag.State_MouseOver
-        return bool(pointed), keyboard and bool(option.state & QStyle.StateFlag.State_HasFocus)
-
-    def _chapter(self, painter: QPainter, area: QRectF, index: Index) -> None:
-        theme = self._appearance.theme
-        here = index.model().index(index.row(), 0)
-        arrow = "down" if self._tree.isExpanded(here) else "right"
-        painter.drawPixmap(QPointF(area.left() + 6, area.center().y() - 6), pixmap(arrow, theme.text3, 12))
-        self._text(painter, area.adjusted(24, 0, -52, 0), str(index.data()), "section", theme.text2)
-        self._right(painter, area.adjusted(0, 0, -8, 0), str(index.data(_COUNT) or ""), theme.text3)
-
-    def _exercise(self, painter: QPainter, area: QRectF, index: Index) -> None:
-        theme = self._appearance.theme
-        found = index.data(_PROGRESS)
-        progress = found if isinstance(found, ExerciseProgress) else ExerciseProgress()
-        shape, ink, _ = _TICKS[progress.tick]
-        selected = self._tree.is_opened(index)
-        back = theme.accent_soft if selected else theme.surface
-        painter.drawPixmap(QPointF(area.left() + 10, area.center().y() - 8), pixmap(shape, theme.colour(ink), 16, back))
-        used = self._right(painter, area.adjusted(0, 0, -10, 0), progress.best, theme.text2)
-        text = area.adjusted(35, 0, -(used + 18 if used else 8), 0)
-        self._text(painter, text, str(index.data()), "strong" if selected else "body", theme.text)
-
-    def _text(
-        self, painter: QPainter, area: QRectF, text: str, kind: Literal["section", "strong", "body"], ink: str
-    ) -> None:
-        painter.setFont(font(kind))
-        painter.setPen(QColor(ink))
-        short = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, short)
-
-    def _right(self, painter: QPainter, area: QRectF, text: str, ink: str) -> float:
-        painter.setFont(font("caption"))
-        painter.setPen(QColor(ink))
-        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
-        return QFontMetricsF(painter.font()).horizontalAdvance(text) if text else 0.0
+        """Gives every row the colours of the theme."""
+        for item in (*self._heads(), *self._exercises()):
+            self._dress(item)
 
 
 def _children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
@@ -280,6 +214,7 @@ def _children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
 
 def _exercise_item(card: ExerciseCard) -> QTreeWidgetItem:
     item = QTreeWidgetItem([card.title])
+    item.setTextAlignment(1, _RIGHT)
     item.setData(0, _ID, card.id)
     item.setData(0, _PROGRESS, ExerciseProgress(unusable(card) or "todo"))
     item.setToolTip(0, for_tooltip(card.problem.text if card.problem is not None else card.summary or card.subtitle))
@@ -339,7 +274,8 @@ class LabPanel(QWidget):
         self.fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         title = row(label("Deep learning lab", "strong"), None, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
-        column(head, self.none, self.tree, gap=0, parent=self).setStretchFactor(self.tree, 1)
+        body = row(self.tree, margins=(8, 0, 8, 0))
+        column(head, self.none, body, gap=0, parent=self).setStretchFactor(body, 1)
 
     def _search(self, text: str) -> None:
         found = self.tree.search(text)

@@ -93,9 +93,11 @@ def pixmap(name: str, colour: str, size: int = 16, back: str = "#ffffff", dpr: f
 def icon(name: str, theme: Theme, colour: str | None = None, size: int = 16) -> QIcon:
     """The icon for a button or action, crisp at 1x and 2x, with a disabled form. Colour: the theme's text2."""
     ink = colour or theme.text2
-    result = QIcon(pixmap(name, ink, size, theme.surface, 1.0))
-    result.addPixmap(pixmap(name, ink, size, theme.surface, 2.0))
+    result = QIcon()
     for dpr in (1.0, 2.0):
+        plain = pixmap(name, ink, size, theme.surface, dpr)
+        result.addPixmap(plain)
+        result.addPixmap(plain, QIcon.Mode.Selected)  # else Qt tints it in a selected row
         result.addPixmap(pixmap(name, theme.disabled, size, theme.surface, dpr), QIcon.Mode.Disabled)
     return result
 
