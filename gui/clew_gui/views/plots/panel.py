@@ -31,7 +31,7 @@ from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.plots.surface.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
-from clew_gui.views.theme.parts import column, row
+from clew_gui.views.theme.parts import Appearance, column, row
 from clew_gui.views.theme.theme import Theme
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
@@ -129,7 +129,7 @@ class ConvergencePlots(QWidget):
         }
         for kind in self._drawn.values():
             kind.hide()
-        self.replay = ReplayBar(theme, self)
+        self.replay = ReplayBar(Appearance(theme), self)
         self.replay.moved.connect(self._show_step)
         self.pictures.canvas.walked.connect(self.replay.walk)
         self.pictures.canvas.steps_changed.connect(self._offer_steps)

@@ -42,9 +42,9 @@ class ReplayBar(QWidget):
     moved = Signal(object)
     """Asks to show everything as it was at this step (int); None: as it is now."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, appearance: Appearance, parent: QWidget) -> None:
         super().__init__(parent)
-        self._appearance = Appearance(theme)
+        self._appearance = appearance
         self.chosen: int | None = None
         """The step that a person has gone back to; None at the end."""
         self._steps: tuple[int, ...] = ()

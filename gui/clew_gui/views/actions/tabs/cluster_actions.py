@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 
 from clew_gui.charts.cluster import cluster_page
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
+from clew_gui.plotting.cluster import ClusterScene, as_it_was, cluster_scene, config_parts
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
@@ -18,6 +18,7 @@ from clew_gui.views.actions.files import ask_and_write, write_and_report
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.cluster.cluster_view import ClusterView
+from clew_gui.views.plots.replay import replay_steps
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
 from clew_shared.base.problem import ProblemError
@@ -43,6 +44,8 @@ class ClusterActions(QObject):
         window.head.tab_chosen.connect(lambda _tab: self.refresh())
         controller.curves_changed.connect(self.refresh)
         controller.ticked_slowly.connect(self.refresh)
+        self._replay = window.run_view.plots.replay
+        self._replay.moved.connect(self.refresh)
         window.offer_cluster(False)
 
     @property
@@ -56,6 +59,7 @@ class ClusterActions(QObject):
             self._view.config_asked.connect(self.show_config)
             self._view.export_asked.connect(self.export)
             self._view.seen_changed.connect(self._see)
+            self._view.replay.moved.connect(self._replay.go_to)
             self._window.put_view(CLUSTER_TAB, self._view)
         return self._view
 
@@ -74,14 +78,19 @@ class ClusterActions(QObject):
         self._window.offer_cluster(run is not None)
         if run is None or self._window.pages.currentIndex() != CLUSTER_TAB:
             return
-        history = run.history
+        history, until = run.history, self._replay.chosen
         taken = history.updates.counts.applied + history.updates.counts.dropped
         seen = self._seen[1] if self._seen[0] == run.id else None
-        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen)
+        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen, until)
         if state == self._shown:
             return
         self._shown = state
-        self.scene = cluster_scene(history, run.spec, self._controller.scope.card, run.state, seen)
+        replay, steps = self.view.replay, replay_steps(history.last_step, even=True)
+        replay.setVisible(len(steps) > 1)
+        replay.offer(steps, between=True)
+        replay.go_to(until)
+        past, state_then = (history, run.state) if until is None else (as_it_was(history, until), RunState.RUNNING)
+        self.scene = cluster_scene(past, run.spec, self._controller.scope.card, state_then, seen)
         self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
     def _see(self, seen: Span | None) -> None:
