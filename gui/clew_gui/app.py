@@ -31,8 +31,8 @@ from clew_gui.views.actions.handin_check import HandinCheck
 from clew_gui.views.actions.menus import WindowActions, known_choice, theme_of
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites.prompts import WindowPrompter
-from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button
+from clew_gui.views.theme.dialog import Question
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
 from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.error_reporting import log_from_now, show_surprises
@@ -149,13 +149,8 @@ class Program(QObject):
         sentence = (
             f"{what} without this window and will be here when you open Clew again. You won't see this message again."
         )
-        dialog = Dialog(self.window, "Close the window?", sentence)
-        stay = Button(self.window.appearance, "Stay")
-        stay.clicked.connect(dialog.reject)
-        close = Button(self.window.appearance, "Close the window", "primarySmall")
-        close.setDefault(True)
-        close.clicked.connect(dialog.accept)
-        dialog.finish(None, stay, close)
+        words = ("Close the window?", sentence, "Close the window", "Stay")
+        dialog = Question(self.window, self.window.appearance, *words)
         dialog.accepted.connect(self.window.close, Qt.ConnectionType.QueuedConnection)
         dialog.open()
 

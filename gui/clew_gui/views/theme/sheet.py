@@ -135,6 +135,7 @@ QComboBox::drop-down {{ width: 20px; border: 0; }}
 QComboBox::down-arrow {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px; }}
 QComboBox QAbstractItemView {{ background: {t.surface}; color: {t.text}; border: 1px solid {t.line}; outline: 0;
     padding: 4px; selection-background-color: {t.accent_soft}; selection-color: {t.text}; }}
+#completer {{ border: 1px solid {t.line}; }}
 QPlainTextEdit, QTextEdit, QTextBrowser {{ background: {t.surface}; color: {t.text}; border: 0;
     selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
 QPlainTextEdit[role="code"], QTextBrowser[role="code"] {{ background: {t.sunken}; color: {t.text2};
