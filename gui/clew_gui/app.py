@@ -32,8 +32,8 @@ from clew_gui.views.actions.menus import MENUS, join
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
-from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button
+from clew_gui.views.theme.dialog import Question
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
 from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.error_reporting import log_from_now, show_surprises
@@ -112,10 +112,14 @@ class Program(QObject):
         window.run_view.take_controls()
 
     def come_forward(self, file: str = "") -> None:
-        """Someone has started Clew again, or opened a hand-in with it."""
+        """Someone has started Clew again, or opened a file with it."""
         self.window.come_forward()
+        self.open_file(file)
+
+    def open_file(self, file: str) -> None:
+        """Show a recording, which is a folder, or check a hand-in; nothing if it is empty."""
         if file:
-            self.handins.open(Path(file))
+            (self.actions.demonstrations.show_recording if Path(file).is_dir() else self.handins.open)(Path(file))
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
@@ -147,13 +151,8 @@ class Program(QObject):
         sentence = (
             f"{what} without this window and will be here when you open Clew again. You won't see this message again."
         )
-        dialog = Dialog(self.window, "Close the window?", sentence)
-        stay = Button(self.window.appearance, "Stay")
-        stay.clicked.connect(dialog.reject)
-        close = Button(self.window.appearance, "Close the window", "primarySmall")
-        close.setDefault(True)
-        close.clicked.connect(dialog.accept)
-        dialog.finish(None, stay, close)
+        words = ("Close the window?", sentence, "Close the window", "Stay")
+        dialog = Question(self.window, self.window.appearance, *words)
         dialog.accepted.connect(self.window.close, Qt.ConnectionType.QueuedConnection)
         dialog.open()
 
@@ -310,19 +309,19 @@ def open_window(
     exercise: str = "",
     catalogue: Catalogue | None = None,
     *,
-    handin: str = "",
+    file: str = "",
     theme: str | None = None,
     size: str = "",
 ) -> int:
     """Open the window and stay until it is closed. Returns the exit code.
 
-    ``handin`` is a file to check there, if it is not empty. ``exercise`` and ``theme`` as for ``build_app``,
+    ``file`` is as for ``Program.open_file``. ``exercise`` and ``theme`` as for ``build_app``,
     ``catalogue`` saves reading it again, ``size`` is WIDTHxHEIGHT.
     """
     places = find_places()
     app = QApplication.instance() or make_app(sys.argv[:1])
     alone = OneWindow(places.home)
-    if not alone.claim(handin):
+    if not alone.claim(file):
         say("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
@@ -335,8 +334,7 @@ def open_window(
     show_surprises(program.window)
     program.window.painted.connect(lambda: log_from_now(places, program.window))
     alone.listen()
-    if handin:
-        program.handins.open(Path(handin))
+    program.open_file(file)
     gc.freeze()  # what is there now stays: no collection need go through it again
     program.window.show()
     code = app.exec()

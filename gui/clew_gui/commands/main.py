@@ -61,7 +61,7 @@ COMMANDS = (
     Command("Look back", "compare", "show how runs differ in settings and results", "compare"),
     Command("Look back", "note", "give a run a name, a note and tags", "compare"),
     Command("Look back", "try", "ask a trained run what an image shows", "run.try_run"),
-    Command("Look back", "replay", "show a finished run again as if it were training", "reports.replay"),
+    Command("Look back", "replay", "play a run that has ended in the window", "start"),
     Command("Hand in", "report", "write a report of runs as one HTML page or as PDF", "reports.report"),
     Command("Hand in", "answer", "answer the questions of a guide; the answers go into reports", "reports.report"),
     Command("Hand in", "hand-in", "pack report and journals into one file for the teacher", "reports.report"),

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew_gui.commands.context import BAD_INPUT, FAILED, CommandContext, Parser
+from clew_gui.commands.context import BAD_INPUT, FAILED, OK, CommandContext, Parser
 from clew_gui.commands.has_display import has_display
 from clew_gui.qt_guard import check_qt
 from clew_shared.base import operating_system
@@ -49,8 +49,38 @@ def start(context: CommandContext, argv: Sequence[str]) -> int:
     return _without_display(context, card, picture.expanduser().absolute())
 
 
-def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
-    """The window on ``exercise``; empty: on the one that was open last. It checks ``handin``, if that is not empty."""
+_REPLAY = """Play a run that has ended in the window, by the slider over its steps.
+
+The recording is listed among your runs until the window closes; it reaches no goal and cannot be handed in."""
+
+
+def replay(context: CommandContext, argv: Sequence[str]) -> int:
+    """``clew replay RUN``: returns the window's exit status."""
+    from clew_gui.commands.find import RUN_HELP, find_run
+    from clew_gui.session.runs import DEMONSTRATION, demonstrations, find_demonstration, read_recording
+
+    parser = Parser("clew replay", _REPLAY)
+    parser.add_argument("run", metavar="RUN", nargs="?", help=f"{RUN_HELP}, or {DEMONSTRATION}NAME")
+    parser.add_argument("--list", action="store_true", help="list the demonstrations that come with Clew")
+    options = parser.parse_args(list(argv))
+    if options.list:
+        for name in demonstrations():
+            context.say(f"{DEMONSTRATION}{name}")
+        return OK
+    if not options.run:
+        raise problem("cli.run", "Which run?", "Name one, or see: clew replay --list", "run")
+    demo, name = options.run.startswith(DEMONSTRATION), options.run.removeprefix(DEMONSTRATION)
+    folder = find_demonstration(name) if demo else find_run(context.places, options.run)
+    read_recording(folder)
+    if not has_display(os.environ, operating_system.NAME):
+        hint = f"See what came of it: clew show {shlex.quote(str(folder))}"
+        raise problem("start.display", "There is no display here to show the recording.", hint, options.run)
+    return _window("", load_builtin(), str(folder))
+
+
+def _window(exercise: str, catalogue: Catalogue, file: str) -> int:
+    """The window on ``exercise``; empty: on the one that was open last. It opens ``file``, a hand-in or the folder of a
+    run, if that is not empty."""
     if (found := check_qt()) is not None:
         raise ProblemError(found)
     gc.disable()  # nearly all that is made on the way to the window stays; then it collects by itself
@@ -59,7 +89,7 @@ def _window(exercise: str, catalogue: Catalogue, handin: str) -> int:
     except (ImportError, OSError) as error:  # a library that Qt needs
         hint = "The doctor says what is missing and how to get it: clew doctor"
         raise problem("start.load", f"A part of the window cannot be loaded: {error}.", hint) from error
-    return open_window(exercise, catalogue, handin=handin)
+    return open_window(exercise, catalogue, file=file)
 
 
 def _without_display(context: CommandContext, card: ExerciseCard, picture: Path) -> int:

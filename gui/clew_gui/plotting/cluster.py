@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ from clew_shared.catalogue import known_strategies
 from clew_shared.journal.events import Peer
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.pulse import PulseTable
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
 from clew_shared.spec import RunSpec
 from clew_shared.study.scaling import figures
@@ -215,6 +218,16 @@ def cluster_scene(
         rates,
         events,
     )
+
+
+def as_it_was(history: History, step: int) -> History:
+    """The history of a run at a step, as far as its scene needs it."""
+    past = copy(history)
+    past.updates, past.pulse = history.updates.until(step), PulseTable()
+    end = past.updates.columns.ended.max(initial=0.0)
+    past.peer_news = deque(peer for peer in history.peer_news if history.updates.clock_at(peer.time) <= end)
+    past.peers = {(peer.role, peer.index): peer for peer in past.peer_news}
+    return past
 
 
 def _workers(history: History, setup: ClusterSetup) -> list[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.session.run_state import CATCHING_UP_BYTES, Evidence, is_complete, shown_state
 from clew_gui.session.summaries import RunSummary
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, did_you_mean, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.journal.files import attempts, began
 from clew_shared.journal.history import History
@@ -24,7 +26,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
-from clew_shared.spec import RunSpec, read_spec
+from clew_shared.spec import MAX_NAME, RunSpec, from_toml, read_spec
 from clew_shared.wire.messages import RunStatus
 
 _NOT_BEGUN = RunFold()
@@ -250,7 +252,43 @@ class RunTable:
 
 
 # --- Recorded runs ----------------------------------------------------------------------------------------------------
-# Runs read from their folders, without an agent: for pictures of the window and for a computer without TensorFlow.
+# Runs read from their folders, without an agent: for pictures of the window, for a computer without TensorFlow, and to
+# be played by the slider.
+
+
+DEMONSTRATION = "demo:"
+
+
+def demonstrations() -> dict[str, Path]:
+    """The recorded runs that come with Clew, by name."""
+    place = Path(str(files("clew_gui").joinpath("demonstrations")))
+    return {path.name: path for path in sorted(place.glob("*")) if attempts(path)}
+
+
+def find_demonstration(name: str) -> Path:
+    """The folder of a demonstration. Raises ``ProblemError`` for a name that no demonstration has."""
+    known = demonstrations()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"There are: {', '.join(known) or 'none'}."
+        raise problem("replay.demo", f"There is no demonstration {name!r}.", hint, name)
+    return known[name]
+
+
+def read_recording(folder: Path) -> tuple[RunSpec, History]:
+    """A run that has ended, as a recording of it: another run, which reaches no goal and cannot be handed in. Raises
+    ``ProblemError`` where it cannot be read or has not ended."""
+    history = read_run(folder)
+    fold = history.fold
+    spec = from_toml(fold.spec) if fold.spec else read_spec(RunFolder(folder).latest_spec)
+    if fold.state not in TERMINAL:
+        raise problem(
+            "replay.live", f"The run in {folder} has not ended.", "Open the window to follow it.", str(folder)
+        )
+    fold.replay_of = fold.run
+    history.checkpoints.clear()  # they are the run's own: nothing can be tried or continued with them
+    run = str(uuid.uuid5(uuid.NAMESPACE_URL, str(folder)))
+    name = f"Recorded: {spec.name or fold.run[:8]}"[:MAX_NAME]
+    return msgspec.structs.replace(spec, run=run, name=name, study=""), history
 
 
 class RunHeader(NamedTuple):

@@ -23,7 +23,7 @@ from clew_gui.session.links.inbox import Inbox, LinkState, LinkStatus
 from clew_gui.session.links.link import Link
 from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.run_state import not_begun
-from clew_gui.session.runs import RunModel, RunTable
+from clew_gui.session.runs import RunModel, RunTable, read_recording
 from clew_gui.session.summaries import Summaries
 from clew_gui.sites.site import LOCAL
 from clew_gui.targets.target import LocalTarget, Target
@@ -323,6 +323,18 @@ class Session:
             self._runs.add(spec)
         except OSError as error:
             raise self._unrecorded(error) from None
+
+    def open_recording(self, folder: Path) -> str:
+        """List a run that has ended beside the others, as a recording that nobody acts on; its id here. Raises
+        ``ProblemError`` where it cannot be read."""
+        spec, history = read_recording(folder)
+        if spec.run not in self.runs:
+            try:
+                model = self._runs.add(spec, lasting=False)
+            except OSError as error:
+                raise self._unrecorded(error) from None
+            model.history, model.folder, model.where, model.elsewhere = history, folder, "Recording", True
+        return spec.run
 
     def continue_run(
         self, run: str, allocation: AllocationRequest | None = None, changes: Mapping[str, str | int] | None = None

@@ -86,7 +86,8 @@ class Attempt(Event, frozen=True, kw_only=True, tag="attempt"):
     revision: int = 0
     """The revision of the exercise; 0 when it has none, or its file is not the one that came with Clew."""
     replay_of: str = ""
-    """The recorded run that ``clew replay`` shows again in this one, which trains nothing; empty for a run."""
+    """The run that ``clew replay`` of an earlier version showed again in this one, which trained nothing; empty for a
+    run."""
 
 
 class Schema(Event, frozen=True, kw_only=True, tag="schema"):

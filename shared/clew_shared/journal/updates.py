@@ -3,6 +3,7 @@ exported."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -171,6 +172,12 @@ class UpdateTable:
         anchors = int(np.searchsorted(self._anchored.view, start))
         for buffer in (self._walls, self._clocks, self._anchored):
             buffer.truncate(anchors)
+
+    def until(self, step: int) -> UpdateTable:
+        """A copy as it was at a step."""
+        past = deepcopy(self)
+        past.cut(step + 1)
+        return past
 
     def _replace(self, columns: UpdateColumns) -> None:
         for buffer in self._buffers.values():

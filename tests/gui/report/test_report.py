@@ -20,9 +20,10 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.lab.guide_page import GoalRow
 from clew_gui.views.lab.question_box import AnswerEdit
 from clew_gui.views.theme.parts import Button
-from clew_gui.views.window.window import REPORT_TAB
+from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
+from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.unit.reports.test_handin import CARDS, made_run
@@ -112,14 +113,31 @@ def test_an_answer_in_the_guide_ticks_the_goal_that_asks_for_it(
     qtbot.waitUntil(lambda: row() == "Goal: 90.79 %, reached. Reached in run 1.", timeout=10_000)
 
 
-def test_a_recording_is_offered_and_started_as_a_program_of_its_own(open_window: Opener, qtbot: QtBot) -> None:
-    program = open_window(size=(1280, 800), catalogue=load_builtin(), exercise="softmax")
-    started: list[list[str]] = []
-    program.actions.demonstrations.start = lambda command: started.append(list(command))
+def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, places: Places, qtbot: QtBot) -> None:
+    session = Session(places, load_builtin(), recorded={})
+    program = open_window(session, size=(1280, 800), catalogue=load_builtin(), exercise="softmax")
     dialog = program.actions.demonstrations.ask()
     buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
     assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
     buttons["Show the recording parameter-servers"].click()
-    assert [command[1:] for command in started] == [["-m", "clew_gui", "replay", "demo:parameter-servers"]]
-    assert program.controller.scope.card is not None
-    assert program.controller.scope.card.id == "ps-lab"
+    scope, replay = program.controller.scope, program.window.run_view.plots.replay
+    assert scope.card is not None
+    assert scope.card.id == "ps-lab"
+    run = scope.run()
+    assert run is not None
+    assert (run.spec.name, run.state, run.history.fold.replay_of) == (
+        "Recorded: Parameter servers",
+        RunState.FINISHED,
+        "a1dd96b9-449c-452b-afdd-27f278337585",
+    )
+    qtbot.waitUntil(lambda: (replay.chosen or 0) > 50, timeout=10_000)
+    program.window.show_tab(CLUSTER_TAB)
+    cluster = program.actions.cluster
+    replay.go_to(100)
+    assert cluster.scene is not None
+    assert cluster.scene.timeline.whole.high < 0.5 * run.history.updates.columns.ended[-1]
+    cluster.view.replay.go_to(None)
+    assert replay.chosen is None
+    assert cluster.scene.timeline.whole.high > run.history.updates.columns.ended[-1]
+    program.actions.demonstrations.show_recording(run.folder)
+    assert [one.id for one in scope.runs()] == [run.id], "it is listed once"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
-import msgspec
 import pytest
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.schedulers.allocation import AllocationRequest, Partition, time_problem
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.views.sites.dialogs import ModulesDialog
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance, Button
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import Remedy, check_node, choose, list_modules, own_file, path_on_site, set_to
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeSession
@@ -115,7 +116,24 @@ def test_a_way_out_that_this_version_does_not_know_has_no_button(program: Progra
     assert offered(program) == ["Choose file…"]
 
 
-def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Program, qtbot: QtBot) -> None:
+def shown(program: Program, qtbot: QtBot) -> list[SitesDialog]:
+    """The windows of the sites, once there is one."""
+
+    def found() -> list[SitesDialog]:
+        return [one for one in program.window.findChildren(SitesDialog) if one.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(found()), timeout=10_000)
+    return found()
+
+
+def modules_of(dialog: SitesDialog) -> QLineEdit:
+    """The field of a site's modules."""
+    field = dialog.form.row("modules").editor.widget()
+    assert isinstance(field, QLineEdit)
+    return field
+
+
+def test_the_modules_of_a_site_complete_its_field(program: Program, qtbot: QtBot) -> None:
     program.sites._modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
     found = Problem(
         "bootstrap.tensorflow", "There is no TensorFlow.", "Name a module.", "cave", (list_modules("cave"),)
@@ -123,73 +141,51 @@ def test_the_modules_of_a_site_are_listed_and_one_is_added_to_it(program: Progra
     program.window.messages.show_problems((found,))
     assert offered(program) == ["Modules…", "Edit site…"]
     press(program, "Modules…")
-    qtbot.waitUntil(lambda: bool(program.window.findChildren(ModulesDialog)), timeout=10_000)
-    (dialog,) = program.window.findChildren(ModulesDialog)
-    qtbot.waitUntil(lambda: dialog.names.count() == 3, timeout=10_000)
-    dialog.filter.setText("tensor")
-    assert dialog.names.count() == 2
-    assert not dialog.take.isEnabled()
-    dialog.names.setCurrentRow(1)
-    dialog.take.click()
-    edited = next(one for one in program.window.findChildren(SitesDialog) if one.isVisible())
-    assert edited.form.texts()["modules"] == "tensorflow/2.19"
+    (edited,) = shown(program, qtbot)
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("3 modules"), timeout=10_000)
+    field = modules_of(edited)
+    QTest.keyClicks(field, "python/3.11, TENSOR")
+    completer = field.completer()
+    assert [completer.completionModel().index(row, 0).data() for row in range(completer.completionCount())] == [
+        "tensorflow/2.16",
+        "tensorflow/2.19",
+    ]
+    completer.setCurrentRow(1)
+    field.setText(completer.currentCompletion())
+    assert edited.form.texts()["modules"] == "python/3.11, tensorflow/2.19"
+    edited.choose("local")
+    edited.choose("cave")
+    assert field.completer().completionCount() == 0, "they may be another site's"
+    edited._leaving = True
     edited.reject()
 
 
-@pytest.mark.parametrize(
-    ("listed", "instead", "taken", "then"),
-    [
-        (("python", "tensorflow/2.1"), "tensorflow/2.1", "TF/2.19", ("python", "TF/2.19")),
-        (("tensorflow/2.1", "python"), "", "tensorflow/2.19", ("tensorflow/2.19", "python")),
-        (("tensorflow", "python"), "", "tensorflow/2.19", ("tensorflow/2.19", "python")),
-        (("python", "tensorflow/2.19"), "python", "tensorflow/2.19", ("tensorflow/2.19",)),
-        (("gcc", "python"), "", "cuda", ("gcc", "python", "cuda")),
-    ],
-)
-def test_a_module_takes_the_place_of_one_that_cannot_be_loaded_in_the_one_window_of_the_sites(
-    program: Program,
-    places: Places,
-    qtbot: QtBot,
-    listed: tuple[str, ...],
-    instead: str,
-    taken: str,
-    then: tuple[str, ...],
+def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none_are_listed(
+    program: Program, qtbot: QtBot
 ) -> None:
-    store = site_store(places)
-    store.save("cave", msgspec.structs.replace(store.load("cave"), modules=listed), replace=True)
-    program.sites._modules = lambda *_: (taken,)
+    refused, answer = Problem("ssh.lost", "The connection was lost."), threading.Event()
+
+    def lost(*_: object) -> tuple[str, ...]:
+        answer.wait(10)
+        raise ProblemError(refused)
+
+    program.sites._modules = lost
     first = program.sites.show_sites("cave")
-    step = Step("Modules", "wrong", "Not there.", "Name another.", None, "", (list_modules("cave", instead),))
+    step = Step("Modules", "wrong", "Not there.", "Name another.", "", (list_modules("cave", "tensorflow/2.1"),))
     doctor = DoctorDialog(first, Appearance(), "The Cave", lambda *_: iter((step,)), program.sites._doctor_buttons)
     doctor.open()
     qtbot.waitUntil(lambda: len(doctor.steps) == 1 and not doctor.busy, timeout=10_000)
     next(one for one in doctor.findChildren(Button) if one.accessibleName() == "Modules…").click()
-    qtbot.waitUntil(lambda: bool(program.window.findChildren(ModulesDialog)), timeout=10_000)
-    (dialog,) = program.window.findChildren(ModulesDialog)
-    qtbot.waitUntil(lambda: dialog.names.count() == 1, timeout=10_000)
-    dialog.names.setCurrentRow(0)
-    dialog.take.click()
-    (shown,) = (one for one in program.window.findChildren(SitesDialog) if one.isVisible())
-    assert shown is first
-    assert shown.draft().site.modules == then
-    shown.save.click()
-    assert store.load("cave").modules == then
-    shown.reject()
-
-
-def test_typing_before_a_site_has_answered_hides_neither_the_wait_nor_the_refusal(program: Program) -> None:
-    dialog = ModulesDialog(program.window, program.window.appearance, "The Cave")
-    dialog.filter.setText("tensor")
-    assert dialog.message.text() == "Asking The Cave for its modules …"
-    dialog.show_problems((Problem("ssh.lost", "The connection was lost."),))
-    dialog.filter.setText("")
-    assert dialog.message.text() == "The connection was lost."
-    dialog.show_names(())
-    assert dialog.message.text() == "0 of 0 modules"
+    asking = "tensorflow/2.1 cannot be loaded. Asking The Cave for its modules …"
+    qtbot.waitUntil(lambda: first.message.whole() == asking, timeout=10_000)
+    answer.set()
+    qtbot.waitUntil(lambda: first.message.whole() == str(refused), timeout=10_000)
+    assert shown(program, qtbot) == [first]
+    first.reject()
 
 
 def test_a_finding_of_the_doctor_has_its_ways_out_as_buttons(program: Program, qtbot: QtBot) -> None:
-    step = Step("Account", "wrong", "Not yours.", "Yours are: lab.", None, "", (choose("account"), check_node("cave")))
+    step = Step("Account", "wrong", "Not yours.", "Yours are: lab.", "", (choose("account"), check_node("cave")))
     dialog = DoctorDialog(
         program.window, Appearance(), "The Cave", lambda _stop, _node: iter((step,)), program.sites._doctor_buttons
     )

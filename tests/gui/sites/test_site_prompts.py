@@ -7,23 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.doctor.examination import Questions
 from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
 from clew_gui.views.sites.prompts import (
-    ChangedKeyDialog,
-    FittedDialog,
     HostKeyDialog,
     PromptDialog,
     SecretDialog,
     WindowPrompter,
 )
+from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance
-from clew_shared.base.problem import Problem
 
 MINE = "SHA256:" + "aB3/+xYz" * 5 + "abc"
 OTHER = "SHA256:" + "Qq3/+xYz" * 5 + "abc"
@@ -301,17 +298,6 @@ def test_the_question_of_the_systems_ssh_is_understood_as_well(window: QWidget) 
     words = f"The authenticity of host 'login' can't be established.\nED25519 key fingerprint is {MINE}.\nContinue?"
     dialog = HostKeyDialog(window, Appearance(), Prompt(kind=PromptKind.CONFIRM, title="login", text=words))
     assert dialog.shown.text() == MINE
-
-
-def test_a_changed_key_is_told_with_both_fingerprints_and_there_is_no_way_on(window: QWidget) -> None:
-    text = f"The server login shows a different key than before: known is {MINE}, it shows {OTHER}. Nothing was sent."
-    dialog = ChangedKeyDialog(window, Appearance(), Problem("ssh.hostkey.changed", text, "Ask the site.", "login"))
-    assert MINE in texts(dialog)
-    assert OTHER in texts(dialog)
-    buttons = [button.text().strip() for button in dialog.findChildren(QPushButton)]
-    assert buttons == ["Copy", "Close"]
-    dialog.copy()
-    assert QGuiApplication.clipboard().text() == f"{text}\nAsk the site."
 
 
 def test_a_login_that_stays_says_for_how_long_and_how_to_end_it(qtbot: QtBot, window: QWidget) -> None:

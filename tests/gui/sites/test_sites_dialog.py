@@ -18,7 +18,7 @@ from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_fields import free_name, site_of, texts_of
 from clew_gui.sites.store import SiteStore
-from clew_gui.views.sites.dialogs import ConsentDialog, missing_consents
+from clew_gui.views.sites.dialogs import consent_question, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step, StepRow
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance
@@ -359,7 +359,7 @@ def test_what_a_site_runs_of_its_own_is_shown_whole_and_agreed_to_once(parent: Q
     places = Places(tmp_path / "home", tmp_path / "private")
     words = missing_consents(FULL, places)
     assert words == (OwnWords("prologue", FULL.prologue),)
-    dialog = ConsentDialog(parent, Appearance(), "The cave", words)
+    dialog = consent_question(parent, Appearance(), "The cave", words)
     assert FULL.prologue in [box.toPlainText() for box in dialog.findChildren(QPlainTextEdit)]
     consents(places).give(words)
     assert missing_consents(FULL, places) == ()

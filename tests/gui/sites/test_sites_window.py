@@ -31,9 +31,9 @@ from clew_gui.sites.store import site_store
 from clew_gui.targets.target import LocalTarget
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites import services as shown
-from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ScriptDialog
-from clew_gui.views.sites.prompts import ChangedKeyDialog
+from clew_gui.views.sites.dialogs import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import SPEEDUP_TAB
 from clew_gui.views.window.window_state import NoMemory, WindowState
@@ -133,7 +133,7 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
     form.where.form.form.row("time").editor.set_value("02:00:00")
     form.form.row("steps").editor.set_value(500)
     form.run.click()
-    consent = student.dialog(ConsentDialog)
+    consent = student.dialog(Question)
     assert student.sites == [], "nothing is sent before what the site runs of its own was agreed to"
     consent.accept()
     student.says("Submitting")
@@ -158,7 +158,7 @@ def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -
     form, card = student.window.next_run, student.window.run_view.card
     form.where.choose("site:cave")
     form.run.click()
-    student.dialog(ConsentDialog).accept()
+    student.dialog(Question).accept()
     student.says("Submitting")
     job, waiting = student.job(), student.program.controller.scope.run()
     assert waiting is not None
@@ -180,7 +180,7 @@ def test_the_script_is_shown_as_it_would_be_sent(student: Student) -> None:
     form.where.choose("site:cave")
     assert form.where.form is not None
     form.where.form.script.click()
-    student.dialog(ConsentDialog).accept()
+    student.dialog(Question).accept()
     dialog = student.dialog(ScriptDialog)
     assert isinstance(dialog, ScriptDialog)
     student.until(lambda: dialog.text.toPlainText().startswith("#!/bin/bash\n# "), "the script")
@@ -191,7 +191,7 @@ def test_the_script_is_shown_as_it_would_be_sent(student: Student) -> None:
 def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: Student) -> None:
     student.window.next_run.where.choose("site:cave")
     student.window.next_run.run.click()
-    student.dialog(ConsentDialog).reject()
+    student.dialog(Question).reject()
     assert student.sites == []
     assert student.program.controller.scope.runs() == []
 
@@ -202,11 +202,11 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     assert form.cost2.text() == "At most 1 node-hour. The job waits in the queue first."
     assert form.cost2.isVisible()
     student.window.actions_["hold"].trigger()
-    dialog = student.dialog(HoldDialog)
+    dialog = student.dialog(Question)
     told = [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
     assert "Costs up to 1 node-hour, whether something runs or not." in told
     dialog.accept()
-    student.dialog(ConsentDialog).accept()
+    student.dialog(Question).accept()
     sites = student.program.sites
     student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
     job = sites.bar.rows()[0].job
@@ -336,8 +336,8 @@ def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
     assert dialog.form.find_button.isEnabled(), "one may try again"
     dialog.begin_blank("strange", Site(host="login", prologue="curl evil"))
     dialog.form.find_button.click()
-    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(ConsentDialog)), timeout=20_000)
-    next(one for one in dialog.findChildren(ConsentDialog) if one.isVisible()).reject()
+    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(Question)), timeout=20_000)
+    next(one for one in dialog.findChildren(Question) if one.isVisible()).reject()
     assert dialog.form.find_button.isEnabled()
     dialog._leaving = True
     dialog.reject()
@@ -428,12 +428,15 @@ def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Pl
     handlers(program, qtbot)
     found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
     job = session.add_job(session.add(), JobStage.CONNECTING, problem=found)
+    seen = 0
     for _ in range(2):
         session.tell(jobs=frozenset((job.id,)))
         program.controller.bridge.tick()
-    dialogs = program.window.findChildren(ChangedKeyDialog)
-    assert len(dialogs) == 1
-    dialogs[0].reject()
+        if program.window.messages.line.isVisible():
+            assert program.window.messages.line.text.text() == found.text
+            program.window.messages.line.gone.click()
+            seen += 1
+    assert seen == 1
 
 
 # --- What other programs send, and who has to log in ------------------------------------------------------------------
@@ -465,7 +468,7 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
     form, card = student.window.next_run, student.window.run_view.card
     form.where.choose("site:cave")
     form.run.click()
-    student.dialog(ConsentDialog).accept()
+    student.dialog(Question).accept()
     student.says("Submitting")
     student.site.queue(student.job())
     student.says("Queued")

@@ -33,7 +33,7 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.prompts import Prompt, PromptKind
-from clew_gui.views.sites.dialogs import HoldDialog, ScriptDialog
+from clew_gui.views.sites.dialogs import ScriptDialog, hold_question
 from clew_gui.views.sites.prompts import prompt_dialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance
@@ -241,7 +241,7 @@ def _dialogs(parent: QWidget, folder: Path) -> Iterator[QDialog]:
         parent, appearance, Prompt(kind=PromptKind.CONFIRM, title="login", text="The same?", details=DETAILS)
     )
     yield ScriptDialog(parent, appearance, "The Cave")
-    yield HoldDialog(parent, appearance, "The Cave", AllocationRequest(time="1h"))
+    yield hold_question(parent, appearance, "The Cave", AllocationRequest(time="1h"))
 
 
 def test_dialogs_of_sites_are_spoken_and_walked_with_the_keyboard(qtbot: QtBot, tmp_path: Path) -> None:

@@ -264,8 +264,8 @@ def test_start_opens_what_was_open_last_unless_an_exercise_is_named(
     opened: list[str] = []
     window = ModuleType("clew_gui.app")
 
-    def open_window(exercise: str, _catalogue: Catalogue, handin: str) -> int:
-        opened.append(exercise + handin)
+    def open_window(exercise: str, _catalogue: Catalogue, file: str) -> int:
+        opened.append(exercise + file)
         return 0
 
     monkeypatch.setattr(window, "open_window", open_window, raising=False)
@@ -782,7 +782,6 @@ def test_a_predicted_point_has_plain_digits(point: str, tmp_path: Path, capsys: 
         ("hand-in", "1", "--student", "caf\udce9"),
         ("report", "1", "--html", "report.html", "--student", "caf\udce9"),
         ("run", "softmax", "--data", "digits", "--name", "caf\udce9"),
-        ("replay", "1", "--name", "caf\udce9"),
         ("runs", "--filter", "caf\udce9"),
         ("show", "caf\udce9"),
     ],
@@ -796,8 +795,27 @@ def test_an_argument_that_is_no_text_is_refused_or_found_nowhere(
     out, err = capsys.readouterr()
     assert "unexpected" not in err + out
     assert status == (0 if words[0] == "runs" else 2)
-    if words[0] in ("note", "answer", "replay", "hand-in", "report", "run"):
+    if words[0] in ("note", "answer", "hand-in", "report", "run"):
         shown = "%FF" if "--tag" in words else "caf%E9"
         assert f"clew {words[0]}: '{shown}' is no text: it has bytes that are no UTF-8 (shown as %FF)" in err
     assert student_name(find_places()) == ""
     assert sorted((home / "runs").iterdir()) == before
+
+
+def test_a_recording_is_one_of_a_run_that_has_ended_and_needs_a_display(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["replay", "--list"]) == 0
+    assert capsys.readouterr().out.split() == ["demo:parameter-servers", "demo:two-nodes"]
+    folder = begin_run(home / "runs" / RUN)
+    with JournalWriter.create(folder.journal(1)) as writer:
+        writer.append(describe(folder))
+    for words, says in (
+        (["replay", "demo:two-nodes"], "There is no display here to show the recording."),
+        (["replay", "demo:two-node"], "There is no demonstration 'two-node'. Did you mean"),
+        (["replay", RUN], f"The run in {folder.path} has not ended."),
+    ):
+        assert main(words) == 2
+        assert says in capsys.readouterr().err

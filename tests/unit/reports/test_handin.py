@@ -22,7 +22,6 @@ from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels,
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, OpenedHandin, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.repeated import Repetition, compare_repeat, judge_repeated, same_machine
-from clew_gui.reports.replay_writer import Replay
 from clew_shared import __version__
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
@@ -35,7 +34,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, to_toml
-from tests.unit.runs import RUN, describe, end_run, small_run
+from tests.unit.runs import RUN, begin_run, describe, end_run, small_run
 
 CARDS = {
     card.id: msgspec.structs.replace(card, goals=tuple(msgspec.structs.replace(one, requires=()) for one in card.goals))
@@ -239,13 +238,12 @@ def test_runs_of_other_students_replays_and_missing_files_are_refused_by_name(tm
         ("handin.student", True)
     ]
 
-    shown = Replay(other, tmp_path / "runs")
-    shown.advance(shown.seconds, 1_700_000_100.0)
-    replayed = read_source(shown.folder.path)
-    original = read_run(other).column("loss")
-    assert replayed.history.column("loss").values.tolist() == original.values.tolist()
+    shown = begin_run(tmp_path / "shown")
+    with JournalWriter.create(shown.journal(1)) as writer:
+        writer.append(describe(shown, run="another", replay_of=RUN))
+        end_run(shown, writer, time=1_700_000_100.0)
     with pytest.raises(ProblemError, match="is a replay of run 5f2b8c1e"):
-        bundle_of(shown.folder.path, tmp_path / "b.clew.zip")
+        bundle_of(shown.path, tmp_path / "b.clew.zip")
 
     opened = open_handin(tmp_path / "a.clew.zip", tmp_path / "opened")
     pack(tmp_path / "c.clew.zip", opened.manifest.facts, {PAGE: opened.page.encode()})

@@ -1,1 +1,1 @@
-"""Commands for what is handed in: reports, bundles, their check, replays."""
+"""Commands for what is handed in: reports, bundles, their check."""

@@ -78,7 +78,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             Action("tensorboard", "Open Tensor&Board on the node", "Ctrl+Shift+B", "In the browser of this computer"),
             Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", "In its own window"),
             None,
-            Action("recordings", "Show a &recording…", "Ctrl+Shift+Y", "A cluster run as if it trained now"),
+            Action("recordings", "Show a &recording…", "Ctrl+Shift+Y", "A run that has ended, played step by step"),
             None,
             Action("jobs", "J&obs…", "Ctrl+Shift+J", "The jobs on all sites, and the way to cancel them"),
             Action("log_in", "Log &in again", "Ctrl+I", "Log in where your runs are, to follow them"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import msgspec
 from PySide6.QtCore import QObject, Qt
@@ -30,9 +31,8 @@ from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
 from clew_gui.views.presentation.remedies import Maker, RemedyButton
 from clew_gui.views.sites.background import Failed, call_elsewhere
-from clew_gui.views.sites.dialogs import ConsentDialog, HoldDialog, ModulesDialog, ScriptDialog, missing_consents
+from clew_gui.views.sites.dialogs import ScriptDialog, consent_question, hold_question, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
-from clew_gui.views.sites.prompts import ChangedKeyDialog
 from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.window.window import MainWindow
@@ -46,6 +46,8 @@ Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
 ModuleList = Callable[[str, Site, Places, Prompter], Sequence[str]]
 _OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
 """The beginnings of the codes of problems with a site."""
+_KEYS = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
+"""A server shows another key than before: it is said once for each job, and nobody connects."""
 _STATES: dict[str, State] = {"ok": "right", "warn": "note", "bad": "wrong", "skipped": "open"}
 
 
@@ -54,9 +56,8 @@ def the_doctor(
 ) -> Iterator[Step]:
     """The doctor's findings as steps. Waits for the network."""
     for found in examine(name, site, places, prompter, node, stop):
-        trouble = Problem(found.code, found.text, found.hint, found.where, found.remedies) if found.code else None
         state = _STATES.get(found.verdict, "note")
-        yield Step(found.title, state, found.text, found.hint, trouble, found.where, found.remedies)
+        yield Step(found.title, state, found.text, found.hint, found.where, found.remedies)
 
 
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
@@ -185,19 +186,13 @@ class SiteActions(QObject):
         self.nodes.show()
         for job in jobs:
             found = session.jobs[job].news.problem if job in session.jobs else None
-            if found is not None:
-                self.key_changed(found, job)
+            if found is not None and found.code in _KEYS and job not in self._refused_keys:
+                self._refused_keys.add(job)
+                self._window.messages.show_problems((found,))
 
     def close(self) -> None:
         """The window closes."""
         self.nodes.close()
-
-    def key_changed(self, found: Problem, job: str = "") -> None:
-        """Show once for each job that a server shows a different key than before, in a dialog that does not allow
-        connecting."""
-        if found.code in ChangedKeyDialog.CODES and (not job or job not in self._refused_keys):
-            self._refused_keys.add(job)
-            ChangedKeyDialog(self._front(), self._window.appearance, found).open()
 
     # --- Looking after them -------------------------------------------------------------------------------------------
 
@@ -230,14 +225,20 @@ class SiteActions(QObject):
         self._with_kept(name, lambda _site: self._window.messages.show_note("Approved. Start the run again."))
 
     def show_modules(self, name: str, instead: str = "") -> None:
-        """The modules of a site, to be named in it, ``instead`` of one that cannot be loaded."""
+        """Show the site, where the names of its modules complete the field *Modules*; ``instead`` cannot be loaded."""
 
         def look(site: Site) -> None:
-            dialog = ModulesDialog(self._front(), self._window.appearance, title_of(name, site))
-            dialog.chosen.connect(lambda module: self._add_module(name, module, instead))
-            work = lambda: self._modules(name, site, self._places, self._prompter)  # noqa: E731
-            call_elsewhere(dialog, f"modules {name}", work, dialog.show_names, dialog.show_problems)
-            dialog.open()
+            dialog = self.show_sites(name)
+            dialog.form.focus("modules")
+            why = f"{instead} cannot be loaded. " if instead else ""
+            dialog.message.set_text(f"{why}Asking {title_of(name, site)} for its modules …")
+            call_elsewhere(
+                dialog,
+                f"modules {name}",
+                lambda: self._modules(name, site, self._places, self._prompter),
+                partial(dialog.offer_modules, name),
+                lambda problems: dialog.message.set_text(str(problems[0])),
+            )
 
         self._with_kept(name, look)
 
@@ -249,16 +250,6 @@ class SiteActions(QObject):
             self._show_problems(error.problems)
             return
         self._with_consent(name, site, lambda: act(site))
-
-    def _add_module(self, name: str, module: str, instead: str) -> None:
-        """Open the site with one more module, to be looked at and saved. It takes the place of ``instead`` and of
-        another version of it, since only one can be loaded."""
-        dialog = self.show_sites(name)
-        old = (instead, module, module.rpartition("/")[0])
-        listed = [*dialog.draft().site.modules, module]
-        kept = dict.fromkeys(module if one in old or one.rpartition("/")[0] == old[2] != "" else one for one in listed)
-        dialog.form.row("modules").editor.set_value(", ".join(kept))
-        dialog.form.focus("modules")
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
         """Find out which scheduler a site has; the site may not be saved yet."""
@@ -278,7 +269,6 @@ class SiteActions(QObject):
         title = address(site) if is_local(site) else title_of(name, site)
         job = None if is_local(site) else node
         dialog = DoctorDialog(parent, self._window.appearance, title, steps, self._doctor_buttons, job)
-        dialog.key_changed.connect(self.key_changed)
         dialog.open()
 
     def _doctor_buttons(self, step: Step) -> Sequence[RemedyButton]:
@@ -333,7 +323,7 @@ class SiteActions(QObject):
             if not words:
                 then()
                 return
-            dialog = ConsentDialog(self._front(), self._window.appearance, title_of(name, site), words)
+            dialog = consent_question(self._front(), self._window.appearance, title_of(name, site), words)
             dialog.accepted.connect(lambda: self._agreed(words, then))
             dialog.rejected.connect(lambda: otherwise(()))
             dialog.open()
@@ -364,7 +354,7 @@ class SiteActions(QObject):
         if not scheduler_of(site.scheduler).has_queue:
             self._window.messages.show_note(f"{chosen.title} has no queue: every run starts there at once.")
             return
-        dialog = HoldDialog(self._window, self._window.appearance, chosen.title, place.allocation)
+        dialog = hold_question(self._window, self._window.appearance, chosen.title, place.allocation)
         dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
         dialog.open()
 

@@ -21,6 +21,7 @@ from clew_gui.charts.cluster import RatesChart, StalenessChart, TimelineChart, t
 from clew_gui.plotting.axes.ticks import Span
 from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role, Timeline
 from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.views.plots.replay import ReplayBar
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import (
     PICTURES,
@@ -184,7 +185,8 @@ class ClusterView(QWidget):
         self.seen.button("all").setToolTip("Show all of it (Home in the timeline)")
         self.seen.chosen.connect(self._choose_seen)
         head = row(label("Updates", "subtitle"), self._timeline_caption, self.seen, gap=8)
-        return _card(column(head, self.timeline, gap=2, margins=(14, 7, 12, 6)))
+        self.replay = ReplayBar(self._appearance, self)
+        return _card(column(head, self.timeline, self.replay, gap=2, margins=(14, 7, 12, 6)))
 
     def _plots(self) -> QWidget:
         self.staleness = ChartView(self._appearance, "Staleness of the gradients", least=150)

@@ -50,7 +50,6 @@ class Step:
     state: State
     text: str = ""
     hint: str = ""
-    problem: Problem | None = None
     where: str = ""
     remedies: tuple[Remedy, ...] = ()
 
@@ -114,7 +113,6 @@ class DoctorDialog(Dialog):
 
     ended = Signal()
     """Emitted when the examination is over, or was stopped."""
-    key_changed = Signal(Problem)
 
     def __init__(
         self,
@@ -206,8 +204,6 @@ class DoctorDialog(Dialog):
         if step.state == "wrong" and self._first_wrong is None:
             self._first_wrong = line
         self._update_count()
-        if step.problem is not None:
-            self.key_changed.emit(step.problem)
 
     def _buttons(self, step: Step) -> list[Button]:
         made = []
@@ -225,7 +221,7 @@ class DoctorDialog(Dialog):
 
     def _failed(self, problems: tuple[Problem, ...]) -> None:
         for found in problems:
-            self._found(Step("The check itself", "wrong", found.text, found.hint, found))
+            self._found(Step("The check itself", "wrong", found.text, found.hint))
 
     def _over(self) -> None:
         self._work = None

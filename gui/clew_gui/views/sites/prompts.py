@@ -8,15 +8,14 @@ from collections import deque
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Qt, QThread, Signal
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QShowEvent
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPlainTextEdit, QSizePolicy, QWidget
 
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, plain
 from clew_gui.views.presentation.words import about
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import Dialog, FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, frame, label, row, set_role
 from clew_gui.views.theme.theme import font
-from clew_shared.base.problem import Problem
 
 
 class _Question:
@@ -157,22 +156,6 @@ class WindowPrompter(QObject, Prompter):
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?|MD5(?::[0-9a-f]{2}){16}")
 _MOST_LINES = 9
 _WIDE = 520
-
-
-class FittedDialog(Dialog):
-    """A dialog that is as high as what it says, which is known when it is shown."""
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Fits the height, because wrapped texts ask for more space than they need until they know their width."""
-        super().showEvent(event)
-        self.fit_height()
-
-    def fit_height(self) -> None:
-        """Take the height that the content needs now."""
-        layout = self.layout()
-        if layout is not None:
-            layout.activate()
-            self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
 
 class PromptDialog(FittedDialog):
@@ -436,38 +419,3 @@ def _mono(text: str, name: str) -> QLabel:
     )
     result.setAccessibleName(f"{name}: {text}")
     return result
-
-
-class ChangedKeyDialog(FittedDialog):
-    """Shows that a server has a different key than before: both fingerprints, and no button to connect."""
-
-    CODES = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
-
-    def __init__(self, parent: QWidget, appearance: Appearance, problem: Problem) -> None:
-        changed = problem.code == self.CODES[0]
-        super().__init__(parent, "The server's key has changed" if changed else "The server's key is revoked")
-        self.setMinimumWidth(_WIDE)
-        self._problem = problem
-        found = _FINGERPRINT.findall(problem.text)
-        self.add(
-            note(appearance, "Clew does not connect. Someone may be intercepting the connection; nothing was sent.")
-        )
-        names = ("Known until now", "Shown now") if len(found) > 1 else ("Shown now",)
-        for name, one in zip(names, found, strict=False):
-            self.add(
-                frame("sunken", column(label(name, "caption", "3"), _mono(one, name), gap=2, margins=(14, 8, 14, 8)))
-            )
-        if not found:
-            self.add(label(problem.text, "body", "2", wrap=True))
-        self.add(label(problem.hint, "body", "2", wrap=True))
-        copy = Button(appearance, "Copy", "", "copy", "Copy all of it as text")
-        copy.clicked.connect(self.copy)
-        close = Button(appearance, "Close", "primarySmall")
-        close.setDefault(True)
-        close.clicked.connect(self.reject)
-        self.finish(None, copy, close)
-        close.setFocus()
-
-    def copy(self) -> None:
-        """The refusal as text."""
-        QGuiApplication.clipboard().setText(f"{self._problem.text}\n{self._problem.hint}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QWidget
 
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import Site
@@ -14,6 +14,29 @@ from clew_gui.views.form.form import FormRow, ParamForm
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value, convert, format_value
+
+
+class ListCompleter(QCompleter):
+    """Completes the last of several names with commas between them, by any part of it."""
+
+    def __init__(self, names: Sequence[str], field: QWidget) -> None:
+        super().__init__(list(names), field)
+        self.setWidget(field)
+        self.setFilterMode(Qt.MatchFlag.MatchContains)
+        self.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        popup = QListView()
+        popup.setObjectName("completer")
+        self.setPopup(popup)
+
+    def splitPath(self, path: str) -> list[str]:
+        """The part that is completed."""
+        return [path.rpartition(",")[2].strip()]
+
+    def pathFromIndex(self, index: QModelIndex | QPersistentModelIndex) -> str:
+        """The whole text with it."""
+        field = self.widget()
+        before, comma, _ = (field.text() if isinstance(field, QLineEdit) else "").rpartition(",")
+        return f"{before}{comma} {super().pathFromIndex(index)}".lstrip()
 
 
 class SiteForm(QWidget):
@@ -63,6 +86,16 @@ class SiteForm(QWidget):
         field = self.row("title").editor.widget()
         if isinstance(field, QLineEdit):
             field.setPlaceholderText(title)
+
+    def complete(self, name: str, names: Sequence[str]) -> None:
+        """Completes what is typed in a field by these names; they are shown at once."""
+        field = self.row(name).editor.widget()
+        if isinstance(field, QLineEdit):
+            completer = ListCompleter(names, field)
+            field.setCompleter(completer)
+            if names:
+                field.end(False)
+                completer.complete()
 
     def focus(self, name: str) -> None:
         """Put the cursor into a field."""

@@ -23,11 +23,11 @@ from clew_gui.sites.site_fields import ASKED, NAME, free_name, machine_of, site_
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
 from clew_gui.views.form.form import LABEL_WIDTH
-from clew_gui.views.sites.prompts import FittedDialog
 from clew_gui.views.sites.site_form import SiteForm
-from clew_gui.views.theme.dialog import Dialog, ask_place
+from clew_gui.views.theme.dialog import Dialog, Question, ask_place
 from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import Problem, ProblemError
 
 _CONNECTION = frozenset({"host", "user", "port", "key", "jump", "fingerprints", "prologue", "modules"})
@@ -234,6 +234,7 @@ class SitesDialog(Dialog):
         self._name = name
         draft = self.draft()
         here = name == LOCAL
+        self.form.complete("modules", ())  # they are another site's
         self.name.blockSignals(True)
         self.name.setText(draft.name)
         self.name.blockSignals(False)
@@ -409,6 +410,14 @@ class SitesDialog(Dialog):
         elif draft is not None and problems:
             self.message.set_text(f"{draft.name}: {problems[0]}")
 
+    # --- Its modules --------------------------------------------------------------------------------------------------
+
+    def offer_modules(self, site: str, names: Sequence[str]) -> None:
+        """Completes the field *Modules* by the names that this site has."""
+        if site == self._name:
+            self.form.complete("modules", names)
+            self.message.set_text(f"{counted(len(names), 'module')}: type a part of a name in Modules.")
+
     def _test(self) -> None:
         if self.keep():
             self.test_asked.emit(self._name)
@@ -420,13 +429,8 @@ class SitesDialog(Dialog):
             self._forget(draft)
             return
         words = "Its file is removed here. Nothing on the site itself changes; jobs there go on."
-        question = FittedDialog(self, f"Forget {title_of(draft.name, draft.site)}?", words)
-        no = Button(self._appearance, "Keep it")
-        no.clicked.connect(question.reject)
-        yes = Button(self._appearance, "Forget it", "danger")
-        yes.setDefault(True)
-        yes.clicked.connect(question.accept)
-        question.finish(None, no, yes)
+        title = f"Forget {title_of(draft.name, draft.site)}?"
+        question = Question(self, self._appearance, title, words, "Forget it", "Keep it", danger=True)
         question.accepted.connect(lambda: self._forget(draft))
         question.open()
 
@@ -484,14 +488,8 @@ class SitesDialog(Dialog):
             super().reject()
             return
         names = ", ".join(title_of(name, self._drafts[name].site) for name in self.unsaved())
-        question = FittedDialog(self, "Leave without saving?", f"Not saved yet: {names}.")
-        stay = Button(self._appearance, "Stay")
-        stay.setDefault(True)
-        stay.clicked.connect(question.reject)
-        leave = Button(self._appearance, "Leave without saving", "danger")
-        leave.setAutoDefault(False)
-        leave.clicked.connect(question.accept)
-        question.finish(None, leave, stay)
+        words = (f"Not saved yet: {names}.", "Leave without saving", "Stay")
+        question = Question(self, self._appearance, "Leave without saving?", *words, danger=True)
         question.accepted.connect(self._leave)
         question.open()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
@@ -63,6 +64,50 @@ class Dialog(QDialog):
         go.setDefault(True)
         self.finish(None, cancel, go)
         return wrong
+
+
+class FittedDialog(Dialog):
+    """A dialog that is as high as what it says, which is known when it is shown."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Fits the height, because wrapped texts ask for more space than they need until they know their width."""
+        super().showEvent(event)
+        self.fit_height()
+
+    def fit_height(self) -> None:
+        """Take the height that the content needs now."""
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
+            self.resize(self.width(), layout.totalHeightForWidth(self.width()))
+
+
+class Question(FittedDialog):
+    """A question with two answers; ``accepted`` is the yes. Where that is a ``danger``, Enter means no."""
+
+    def __init__(
+        self,
+        parent: QWidget,
+        appearance: Appearance,
+        title: str,
+        sentence: str,
+        yes: str,
+        no: str = "Cancel",
+        *,
+        content: Sequence[QWidget] = (),
+        danger: bool = False,
+    ) -> None:
+        super().__init__(parent, title, sentence)
+        for item in content:
+            self.add(item)
+        refuse, agree = Button(appearance, no), Button(appearance, yes, "danger" if danger else "primarySmall")
+        refuse.clicked.connect(self.reject)
+        agree.clicked.connect(self.accept)
+        usual, other = (refuse, agree) if danger else (agree, refuse)
+        other.setAutoDefault(False)
+        usual.setDefault(True)
+        self.finish(None, other, usual)
+        usual.setFocus()
 
 
 def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from clew_gui.charts.cluster import cluster_page
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.cluster import ClusterScene, cluster_scene, config_parts
+from clew_gui.plotting.cluster import ClusterScene, as_it_was, cluster_scene, config_parts
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
@@ -15,6 +15,7 @@ from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.cluster.cluster_view import ClusterView
+from clew_gui.views.plots.replay import replay_steps
 from clew_gui.views.presentation import words
 from clew_gui.views.window.window import CLUSTER_TAB, MainWindow
 from clew_shared.base.problem import ProblemError
@@ -35,6 +36,8 @@ class ClusterActions(Tab[ClusterView]):
         super().__init__(window, controller)
         self._seen: tuple[str, Span | None] = ("", None)
         self.scene: ClusterScene | None = None
+        self._replay = window.run_view.plots.replay
+        self._replay.moved.connect(self.refresh)
         window.offer_cluster(False)
 
     def make_view(self) -> ClusterView:
@@ -46,6 +49,7 @@ class ClusterActions(Tab[ClusterView]):
         view.config_asked.connect(self.show_config)
         view.export_asked.connect(self.export)
         view.seen_changed.connect(self._see)
+        view.replay.moved.connect(self._replay.go_to)
         return view
 
     def run(self) -> RunModel | None:
@@ -63,13 +67,18 @@ class ClusterActions(Tab[ClusterView]):
         self._window.offer_cluster(run is not None)
         if run is None or not self.in_sight():
             return
-        history = run.history
+        history, until = run.history, self._replay.chosen
         taken = history.updates.counts.applied + history.updates.counts.dropped
         seen = self._seen[1] if self._seen[0] == run.id else None
-        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen)
+        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen, until)
         if not self.is_new(state):
             return
-        self.scene = cluster_scene(history, run.spec, self._controller.scope.card, run.state, seen)
+        replay, steps = self.view.replay, replay_steps(history.last_step, even=True)
+        replay.setVisible(len(steps) > 1)
+        replay.offer(steps, between=True)
+        replay.go_to(until)
+        past, state_then = (history, run.state) if until is None else (as_it_was(history, until), RunState.RUNNING)
+        self.scene = cluster_scene(past, run.spec, self._controller.scope.card, state_then, seen)
         self.view.show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
     def _see(self, seen: Span | None) -> None:
