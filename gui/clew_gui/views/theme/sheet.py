@@ -146,9 +146,11 @@ QPlainTextEdit[role="lines"]:focus {{ border: 2px solid {t.accent}; padding: 1px
 QPlainTextEdit[state="bad"] {{ border: 1px solid {t.bad}; }}
 QCheckBox, QRadioButton {{ spacing: 8px; color: {t.text}; background: transparent; }}
 QCheckBox:disabled {{ color: {t.disabled}; }}
-QCheckBox::indicator, QListWidget::indicator {{ width: 14px; height: 14px; border: 1px solid {t.border};
+QCheckBox::indicator, QListWidget::indicator, QTableView::indicator {{ width: 14px; height: 14px;
+    border: 1px solid {t.border};
     border-radius: 4px; background: {t.surface}; }}
-QCheckBox::indicator:checked, QListWidget::indicator:checked {{ background: {t.accent}; border-color: {t.accent};
+QCheckBox::indicator:checked, QListWidget::indicator:checked, QTableView::indicator:checked {{
+    background: {t.accent}; border-color: {t.accent};
     image: url(clew:check-{t.name}.svg); }}
 QCheckBox::indicator:indeterminate {{ background: {t.accent}; border-color: {t.accent};
     image: url(clew:minus-{t.name}.svg); }}
@@ -208,6 +210,7 @@ QTableView, QTreeView, QListView {{ background: {t.surface}; border: 0; gridline
     color: {t.text}; }}
 QTableView::item {{ border: 0; border-bottom: 1px solid {t.grid}; padding: 0 8px; }}
 QTableView::item:selected {{ background: {t.accent_soft}; color: {t.text}; }}
+QTableView::item:focus {{ border: 2px solid {t.accent}; padding: 0 6px; }}
 QTreeView::item, QListView::item {{ padding: 4px 6px; border-radius: 6px; }}
 QTreeView::item {{ height: 24px; }}
 QTreeView::item:first {{ border-top-right-radius: 0; border-bottom-right-radius: 0; }}
