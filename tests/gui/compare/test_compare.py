@@ -268,7 +268,7 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
     program.controller.select(test.id)
     assert not program.window.actions_["pin"].isEnabled()
     row = next(row for row in program.window.bottom.model.rows() if row.id == test.id)
-    assert (row.rate, row.delta, row.reached) == ("0.001 to 10", "", False)
+    assert (row.text("rate"), row.text("delta"), row.reached) == ("0.001 to 10", "", False)
     scope.board.pin("softmax", test.id)
     assert scope.pinned() == first, "pinned by an earlier version"
     compared = {run.number for group in shown(program, qtbot).groups for run in group.runs}
@@ -317,7 +317,7 @@ def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program
     card = program.window.run_view.card
     assert card.pill.accessibleName() == "State: Diverged"
     row = next(row for row in program.window.bottom.model.rows() if row.id == run.id)
-    assert (row.word, row.detail, row.state) == ("Diverged", "at step 0", "Diverged")
+    assert (row.text("state"), row.state) == ("Diverged at step 0", "Diverged")
 
 
 def test_each_value_has_the_scale_of_its_plot_until_a_person_chooses_another(open_window: Opener) -> None:

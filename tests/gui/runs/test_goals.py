@@ -44,7 +44,7 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
     monkeypatch.setattr(scope.board, "reached", has_reached)
     busy.controller.panels.goals()
     busy.controller.panels.table()
-    found = {row.id: row.detail for row in busy.window.bottom.model.rows()}
+    found = {row.id: row.text("state") for row in busy.window.bottom.model.rows()}
     assert busy.window.head.goal.accessibleName() == chip
     for place, said in rows.items():
         assert ("goals reached" in found[first[place - 1]]) == bool(said)

@@ -9,6 +9,7 @@ from PySide6.QtTest import QSignalSpy
 
 from clew_gui.views.runs.run_choices import RunChoices
 from clew_gui.views.runs.runs_model import RunRow, RunsModel
+from clew_gui.views.theme.parts import Appearance
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.gui.window.test_window import tick
@@ -49,14 +50,12 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
 
 
 def row(number: int, rate: float = 0.0) -> RunRow:
-    texts = ("",) * 7  # from the state to the best value
-    keys = (("run", float(number)), ("rate", rate))
-    return RunRow(str(number), number, -1, *texts, reached=False, time="", where="", keys=keys)
+    return RunRow(str(number), number, -1, "", {"run": ("", float(number)), "rate": ("", rate)})
 
 
 @pytest.mark.parametrize(("key", "down"), [("run", True), ("run", False), ("rate", True), ("rate", False)])
 def test_a_new_row_goes_where_it_sorts_and_many_of_them_come_at_once(key: str, down: bool) -> None:
-    model = RunsModel()
+    model = RunsModel(Appearance())
     model.recall((key, down))
     rates = {1: 0.5, 2: 0.1, 3: 0.5, 4: 0.3}
     model.set_rows([row(number, rates[number]) for number in (1, 2, 4)])

@@ -43,7 +43,7 @@ def allowed(program: Program) -> set[str]:
 
 
 def test_a_waiting_run_says_its_place_in_words(queue: Program) -> None:
-    told = {number: f"{row.word} {row.detail}" for number, row in rows(queue).items() if number > 1}
+    told = {number: row.text("state") for number, row in rows(queue).items() if number > 1}
     assert told == {2: "Queued next in the queue", 3: "Queued 2nd in the queue", 5: "Queued 4th in the queue"}
     select(queue, 5)
     assert queue.window.run_view.card.sentence.whole() == "4th in the queue"
@@ -88,7 +88,7 @@ def test_the_keyboard_moves_a_waiting_run(queue: Program) -> None:
         QTest.keyClick(table, key, shift)
         tick(queue)
         assert places(queue) == wanted
-    assert rows(queue)[5].detail == "2nd in the queue"
+    assert rows(queue)[5].text("state") == "Queued 2nd in the queue"
     assert table.current() == rows(queue)[5].id, "the cursor stays on its run"
 
     QTest.keyClick(table, Qt.Key.Key_X, shift)
@@ -146,8 +146,8 @@ def test_the_gpus_of_a_run_stand_beside_the_machine(queue: Program) -> None:
     run.devices = ("NVIDIA H100 (0)", "NVIDIA H100 (2)")
     session_of(queue).tell(states=frozenset((run.id,)))
     tick(queue)
-    assert rows(queue)[1].where == "This computer, NVIDIA H100 (0), NVIDIA H100 (2)"
+    assert rows(queue)[1].text("where") == "This computer, NVIDIA H100 (0), NVIDIA H100 (2)"
     run.devices = ("CPU",)
     session_of(queue).tell(states=frozenset((run.id,)))
     tick(queue)
-    assert rows(queue)[1].where == "This computer"
+    assert rows(queue)[1].text("where") == "This computer"

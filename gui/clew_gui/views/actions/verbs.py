@@ -200,7 +200,7 @@ class WindowActions(QObject):
         model = self.window.bottom.model
         titles = [column.title for column in model.columns]
         with path.open("w", encoding="utf-8", newline="") as file:
-            write_table(file, [titles, *([column.text(row) for column in model.columns] for row in model.rows())])
+            write_table(file, [titles, *([row.text(column.key) for column in model.columns] for row in model.rows())])
 
     def export_run(self) -> None:
         """Exports every recorded value of the selected run as CSV."""

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QRectF, QSize, Signal
-from PySide6.QtGui import QFont, QIcon, QPainter, QResizeEvent
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QFont, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QToolButton, QWidget
 
-from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, blank, column, draw_swatch, label, row
+from clew_gui.views.theme.parts import Appearance, Button, Elided, IconButton, column, label, row
 
 _CHIP = 256
 _GAP = 6
@@ -124,21 +124,10 @@ class StudyBar(QFrame):
         result = entry.result.removeprefix("best ")  # the sentence says that it is the best
         chip.set_words(f"{entry.place or '–'}  {entry.name}   {result}", f"Select this run: {entry.words}")
         chip.setAccessibleName(entry.words)
-        chip.setIcon(self._swatch(entry.index))
+        chip.setIcon(self._appearance.swatch(entry.index))
         chosen = chip.font()
         chosen.setWeight(QFont.Weight.DemiBold if entry.selected else QFont.Weight.Normal)
         chip.setFont(chosen)
-
-    def _swatch(self, index: int) -> QIcon:
-        ratio = self.devicePixelRatioF()
-        picture = blank(_SWATCH * ratio)
-        picture.setDevicePixelRatio(ratio)
-        painter = QPainter(picture)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if index >= 0:
-            draw_swatch(painter, QRectF(0, 0, _SWATCH.width(), _SWATCH.height()), self._appearance.theme.curve(index))
-        painter.end()
-        return QIcon(picture)
 
     def _arrange(self) -> None:
         used = self.chips[: len(self.entries)]
@@ -157,7 +146,7 @@ class StudyBar(QFrame):
     def retheme(self) -> None:
         """Tint the swatches again."""
         for chip, entry in zip(self.chips, self.entries, strict=False):
-            chip.setIcon(self._swatch(entry.index))
+            chip.setIcon(self._appearance.swatch(entry.index))
 
     def minimumSizeHint(self) -> QSize:
         """Lets the bar become narrow."""

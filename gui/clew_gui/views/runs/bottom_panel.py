@@ -52,7 +52,7 @@ class BottomPanel(QWidget):
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._actions, self._appearance = actions, appearance
-        self.model = RunsModel(self)
+        self.model = RunsModel(appearance, self)
         self._all = 0
         self._table: RunsTable | None = None
         self._log: LogPanel | None = None
@@ -104,7 +104,7 @@ class BottomPanel(QWidget):
     def table(self) -> RunsTable:
         """The page of the runs, made for the first of them."""
         if self._table is None:
-            table = self._table = RunsTable(self._appearance, self.model)
+            table = self._table = RunsTable(self.model)
             table.menu_asked.connect(self._menu_at)
             table.chosen.connect(self.chosen)
             table.remove_asked.connect(self.remove_asked)

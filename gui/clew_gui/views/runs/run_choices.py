@@ -4,24 +4,24 @@ them."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from clew_gui.base.state_words import NONE
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each, timed
 from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
-from clew_gui.views.runs.run_columns import cells, facts, keys
+from clew_gui.views.runs.run_columns import cells, facts, number
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import has_answer, is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, Value, check
+from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, check
 from clew_shared.run_settings import Facts
 from clew_shared.spec import RunSpec
 from clew_shared.study.study import is_timed
@@ -343,27 +343,31 @@ class RunChoices:
         took = run.history.fold.seconds or None
         stale = run.link_stale and run.state not in TERMINAL
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
+        word, where, data = words.state_word(run), words.where(run), words.data_short(words.run_data(run, card))
+        detail = words.state_detail(run, words.goals_reached(len(reached), len(judged)))
+        delta = self._delta(metric, best, baseline) if not pinned and run.spec.rate_range is None else ""
         return RunRow(
             id=run.id,
             number=run.number,
             index=style,
             state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
-            word=words.state_word(run),
-            detail=words.state_detail(run, words.goals_reached(len(reached), len(judged))),
-            optimizer=words.param_words(run, card, OPTIMIZER) or "–",
-            rate=words.param_words(run, card, LEARNING_RATE) or "–",
-            batch=words.param_words(run, card, BATCH_SIZE) or "–",
-            best=words.metric_value(metric, best),
+            cells={
+                "run": (f"{run.number} {words.name_of(run)}".strip(), float(run.number)),
+                "state": (f"{word} {detail}".strip(), word),
+                "optimizer": (words.param_words(run, card, OPTIMIZER) or NONE, str(values.get(OPTIMIZER, ""))),
+                "rate": (words.param_words(run, card, LEARNING_RATE) or NONE, number(values.get(LEARNING_RATE))),
+                "batch": (words.param_words(run, card, BATCH_SIZE) or NONE, number(values.get(BATCH_SIZE))),
+                "data": (data or NONE, run.spec.data),
+                "best": (words.metric_value(metric, best), number(best)),
+                "delta": (delta, number(best)),
+                "time": (words.clock(took), number(took)),
+                "where": (where, where),
+                **(cells(card, run, more, self.best) if more else {}),
+            },
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
-            time=words.clock(took),
-            where=words.where(run),
-            data=words.data_short(words.run_data(run, card)) or "–",
-            name=words.name_of(run),
-            delta=self._delta(metric, best, baseline) if not pinned and run.spec.rate_range is None else "",
-            more=cells(card, run, more, self.best) if more else (),
+            data=data,
             shown=shown,
             pinned=pinned,
-            keys=(*_keys(run, best, took, values), *(keys(card, run, more, self.best) if more else ())),
         )
 
     def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunModel | None) -> str:
@@ -373,26 +377,6 @@ class RunChoices:
     def facts(self, card: ExerciseCard, run: RunModel) -> Facts:
         """A run as the filter sees it."""
         return facts(card, run, self.best)
-
-
-def _keys(
-    run: RunModel, best: float | None, took: float | None, values: Mapping[str, Value]
-) -> tuple[tuple[str, float | str], ...]:
-    def number(value: object) -> float:
-        return float(value) if isinstance(value, int | float) else math.nan
-
-    return (
-        ("run", float(run.number)),
-        ("state", words.state_word(run)),
-        ("optimizer", str(values.get("optimizer", ""))),
-        ("rate", number(values.get(LEARNING_RATE))),
-        ("batch", number(values.get(BATCH_SIZE))),
-        ("data", run.spec.data),
-        ("best", number(best)),
-        ("delta", number(best)),
-        ("time", number(took)),
-        ("where", words.where(run)),
-    )
 
 
 def _state(run: RunModel) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The columns that the runs table can show beside its usual ones, and what its filter knows of a run. No Qt."""
+"""The columns that the runs table can show beside its usual ones, and what its filter knows of a run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
+from clew_gui.views.runs.runs_model import Cell
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, Value
 from clew_shared.run_settings import Facts, label_of, setting_words, settings_of
@@ -41,39 +42,28 @@ def is_number(card: ExerciseCard, name: str) -> bool:
     return name in numbers or name in USAGE or _metric(card, name) is not None
 
 
-def cells(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> tuple[tuple[str, str], ...]:
-    """The texts of added columns, by name."""
-    values = settings_of(run.spec, card)
-    return tuple((name, _text(card, run, name, values, best)) for name in names)
-
-
-def keys(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> tuple[tuple[str, float | str], ...]:
-    """Returns the sort keys of added columns."""
-    values = settings_of(run.spec, card)
-    return tuple((name, _key(card, run, name, values, best)) for name in names)
-
-
-def _text(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> str:
-    if name == "tags":
-        return " ".join(f"#{tag}" for tag in run.note.tags)
-    if name == "note":
-        return run.note.note.replace("\n", " ")
-    metric = _metric(card, name)
-    if metric is None and name in USAGE:
-        used = usage_results(run.history).get(name)
-        return USAGE[name].words(used) if used is not None else NONE
-    if metric is not None:
-        return words.metric_value(metric, _result(metric, run, best))
-    return setting_words(name, values.get(name), card) or NONE
-
-
-def _key(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> float | str:
-    metric = _metric(card, name)
-    if metric is None and not is_number(card, name):
-        return _text(card, run, name, values, best)
-    used = usage_results(run.history) if name in USAGE else {}
-    value = _result(metric, run, best) if metric is not None else used.get(name, values.get(name))
+def number(value: object) -> float:
+    """What a column of numbers is sorted by: NaN for what is missing."""
     return float(value) if isinstance(value, int | float) else math.nan
+
+
+def cells(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -> dict[str, Cell]:
+    """What added columns say of a run, by name."""
+    values = settings_of(run.spec, card)
+    return {name: _cell(card, run, name, values, best) for name in names}
+
+
+def _cell(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> Cell:
+    metric = _metric(card, name)
+    if metric is not None:
+        result = _result(metric, run, best)
+        return words.metric_value(metric, result), number(result)
+    if name in USAGE:
+        used = usage_results(run.history).get(name)
+        return USAGE[name].words(used) if used is not None else NONE, number(used)
+    noted = {"tags": " ".join(f"#{tag}" for tag in run.note.tags), "note": run.note.note.replace("\n", " ")}
+    text = noted[name] if name in noted else setting_words(name, values.get(name), card) or NONE
+    return text, number(values.get(name)) if is_number(card, name) else text
 
 
 def _metric(card: ExerciseCard, name: str) -> MetricSpec | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QColor, QIcon
 
+from clew_gui.base.state_words import NONE
+from clew_gui.views.theme.icons import state_style
+from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 
@@ -21,30 +25,26 @@ ROW_HEIGHT = 30
 HEAD_HEIGHT = 28
 
 
+Cell = tuple[str, float | str]
+"""A text that is ready to read, and what the column is sorted by."""
+
+
 class RunRow(msgspec.Struct, frozen=True):
-    """One run as the table shows it. Texts are ready to read; ``keys`` sort the columns."""
+    """One run as the table shows it, with a cell for each column by its key."""
 
     id: str
     number: int
     index: int
     state: str
-    word: str
-    detail: str
-    optimizer: str
-    rate: str
-    batch: str
-    best: str
-    reached: bool
-    time: str
-    where: str
+    cells: dict[str, Cell]
+    reached: bool = False
     data: str = ""
-    name: str = ""
-    delta: str = ""
-    more: tuple[tuple[str, str], ...] = ()
-    """Texts of columns that a person added, by name."""
     shown: bool = False
     pinned: bool = False
-    keys: tuple[tuple[str, float | str], ...] = ()
+
+    def text(self, key: str) -> str:
+        """The text in a column; empty for one that was added since."""
+        return self.cells[key][0] if key in self.cells else ""
 
 
 class TableColumn(msgspec.Struct, frozen=True):
@@ -54,28 +54,25 @@ class TableColumn(msgspec.Struct, frozen=True):
     title: str
     right: bool
     chars: int
-    text: Callable[[RunRow], str]
 
 
 COLUMNS = (
-    TableColumn("run", "Run", False, 11, lambda r: f"{r.number}{' ' + r.name if r.name else ''}"),
-    TableColumn("state", "State", False, 0, lambda r: f"{r.word} {r.detail}".strip()),
-    TableColumn("optimizer", "Optimizer", False, 15, lambda r: r.optimizer),
-    TableColumn("rate", "Rate", True, 10, lambda r: r.rate),
-    TableColumn("batch", "Batch", True, 6, lambda r: r.batch),
-    TableColumn("data", "Data", False, 9, lambda r: r.data),
-    TableColumn("best", "Best", True, 13, lambda r: r.best),
-    TableColumn("delta", "To baseline", True, 13, lambda r: r.delta),
-    TableColumn("time", "Time", True, 6, lambda r: r.time),
-    TableColumn("where", "Where", False, 13, lambda r: r.where),
+    TableColumn("run", "Run", False, 0),
+    TableColumn("state", "State", False, 26),
+    TableColumn("optimizer", "Optimizer", False, 13),
+    TableColumn("rate", "Rate", True, 10),
+    TableColumn("best", "Best", True, 11),
+    TableColumn("batch", "Batch", True, 6),
+    TableColumn("data", "Data", False, 9),
+    TableColumn("delta", "To baseline", True, 13),
+    TableColumn("time", "Time", True, 6),
+    TableColumn("where", "Where", False, 13),
 )
-ROW_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 def added(key: str, title: str, number: bool) -> TableColumn:
     """A column that a person added."""
-    chars = max(len(title) + 2, 8 if number else 12)
-    return TableColumn(key, title, number, min(chars, 22), lambda row: dict(row.more).get(key, ""))
+    return TableColumn(key, title, number, min(max(len(title) + 2, 8 if number else 12), 22))
 
 
 def row_height(line: int) -> int:
@@ -98,8 +95,9 @@ class RunsModel(QAbstractTableModel):
 
     toggled = Signal(str, bool)
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, appearance: Appearance, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._appearance = appearance
         self._rows: list[RunRow] = []
         self.columns: tuple[TableColumn, ...] = COLUMNS
         self._sort = ("run", True)
@@ -228,23 +226,38 @@ class RunsModel(QAbstractTableModel):
         return f"{column.title} {'↓' if down else '↑'}" if column.key == key else column.title
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Returns the texts; the whole row for the painter; the check of the first column."""
+        """Returns what the cell says and looks like; the check of the first column."""
         row = self.row_at(index.row())
         if row is None:
             return None
         column = self.columns[index.column()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return column.text(row)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            if column.key == "run":
+        key, text = column.key, row.text(column.key)
+        match Qt.ItemDataRole(role):
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return text
+            case Qt.ItemDataRole.ToolTipRole if key == "run":
                 return "Show or hide this run in the plots (Space)"
-            text = column.text(row)
-            return for_tooltip(f"{text}\nData: {row.data}" if column.key == "state" else text)
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(column)
-        if role == Qt.ItemDataRole.CheckStateRole and column.key == "run":
-            return (Qt.CheckState.Checked if row.shown else Qt.CheckState.Unchecked).value
-        return row if role == ROW_ROLE else None
+            case Qt.ItemDataRole.ToolTipRole:
+                return for_tooltip(f"{text}\nData: {row.data}" if key == "state" else text)
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+            case Qt.ItemDataRole.CheckStateRole if key == "run":
+                return (Qt.CheckState.Checked if row.shown else Qt.CheckState.Unchecked).value
+            case Qt.ItemDataRole.FontRole if key == "run":
+                return font("strong")
+            case Qt.ItemDataRole.ForegroundRole if key == "state" or text == NONE:
+                return QColor(self._appearance.theme.colour(state_style(row.state).ink if text != NONE else "text3"))
+            case Qt.ItemDataRole.DecorationRole:
+                return self._icon(key, row)
+        return None
+
+    def _icon(self, key: str, row: RunRow) -> QIcon | None:
+        if key == "run":
+            return self._appearance.swatch(row.index, row.pinned)
+        if key == "state":
+            style = state_style(row.state)
+            return self._appearance.icon(style.icon, self._appearance.theme.colour(style.ink))
+        return self._appearance.icon("check", self._appearance.theme.ok) if key == "best" and row.reached else None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """The check: show or hide in the plots. The owner of the runs decides and updates the row."""
@@ -267,7 +280,7 @@ def _alignment(column: TableColumn) -> Qt.AlignmentFlag:
 
 def _sort_key(row: RunRow, key: str) -> tuple[int, float, str, int]:
     """Numbers before texts, missing values (NaN) first, the run's number when equal."""
-    value = dict(row.keys).get(key, float(row.number) if key == "run" else "")
+    value = row.cells[key][1] if key in row.cells else ""
     if isinstance(value, str):
         return (1, 0.0, value.lower(), row.number)
     return (0, -math.inf if math.isnan(value) else value, "", row.number)

@@ -60,6 +60,23 @@ class Appearance:
             self._icons[key] = icon(name, self.theme, colour or None)
         return self._icons[key]
 
+    def swatch(self, index: int, pinned: bool = False) -> QIcon:
+        """A short piece of a run's curve, nothing for -1, and the pin of a baseline."""
+        key = (f"swatch {index}", self.theme.name, "pin" if pinned else "")
+        if key not in self._icons:
+            picture = blank(QSize(38 if pinned else 16, 12) * 2)
+            picture.setDevicePixelRatio(2)
+            painter = QPainter(picture)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            if index >= 0:
+                draw_swatch(painter, QRectF(0, 0, 16, 12), self.theme.curve(index))
+            if pinned:
+                painter.drawPixmap(QPointF(24, -1), pixmap("pin", self.theme.text2, 14))
+            painter.end()
+            self._icons[key] = QIcon(picture)
+            self._icons[key].addPixmap(picture, QIcon.Mode.Selected)
+        return self._icons[key]
+
 
 @runtime_checkable
 class Themed(Protocol):
