@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,20 +14,19 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
+from clew_gui.plotting.compare import ComparedRun, compare_table
 from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.summaries import Summaries
 from clew_shared.base.harmless import csv_text
-from clew_shared.base.number_words import difference, quantity
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
-from clew_shared.params import format_value
-from clew_shared.run_settings import SEED, RunNote, differences, inside, label_of, note_problems, read_tags, repeats_of
+from clew_shared.run_settings import SEED, RunNote, differences, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
 from clew_shared.study.comparison import Outcome, outcome_of
 from clew_shared.study.importance import LEAST_RESULTS, Importance, importance_of, importance_words
-from clew_shared.study.usage import group_usage, mean_usage, usage_table
+from clew_shared.study.usage import mean_usage
 
 
 def compare(context: CommandContext, argv: Sequence[str]) -> int:
@@ -60,7 +59,7 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
     if options.json:
         context.say_json(_as_json(seen, groups, metric, options.target, matters))
         return OK
-    rows = _rows(seen, groups, metric, options.target)
+    rows = _table(seen, groups, metric, options.target)
     if options.csv is not None:
         _write(options.csv, rows)
     _say(context, seen, rows)
@@ -117,59 +116,24 @@ def _metric(seen: Sequence[SeenRun], wanted: str) -> MetricSpec:
     return specs[name]
 
 
-def _rows(
+def _table(
     seen: Sequence[SeenRun], groups: Sequence[Outcome], metric: MetricSpec, target: float | None
-) -> list[tuple[str, ...]]:
-    """The table: heads, then a row for each group of repeats, the baseline's first."""
-    by_id = {run.kept.folder.name: run for run in seen}
-    differ = [one for one in differences([by_id[group.runs[0]].settings for group in groups]) if one.name != SEED]
-    titles = titles_of(seen)
-    named = any(run.name for run in seen)
-    reached = (f"steps to {quantity(target, metric.format)}", "seconds") if target is not None else ()
-    best = f"best {inside(metric.label)}"
-    labels = [label_of(one.name, seen[0].card) for one in differ]
-    rows = [("#", *(("Name",) if named else ()), *labels, best, "to baseline", *reached)]
-    base = groups[0].best
-    for place, group in enumerate(groups):
-        runs = [by_id[run] for run in group.runs]
-        numbers = ", ".join(str(run.kept.number) for run in runs)
-        name = (titles[group.runs[0]] if runs[0].name else "",) if named else ()
-        values = [format_value(one.values[place]) or NONE for one in differ]
-        met = (_steps(group), _seconds(group)) if target is not None else ()
-        delta = difference(group.best, base, metric.format) or NONE
-        rows.append((numbers, *name, *values, _best(group, metric), delta, *met))
-    return [(*row, *used) for row, used in zip(rows, _usage(by_id, groups, metric), strict=True)]
-
-
-def _usage(by_id: Mapping[str, SeenRun], groups: Sequence[Outcome], metric: MetricSpec) -> list[tuple[str, ...]]:
-    """Columns of what the groups used of their machines, with heads, as far as anything is known."""
-    used = [group_usage(group, metric, _histories(by_id[run] for run in group.runs)) for group in groups]
-    heads, *rows = usage_table(used, metric, NONE)
-    return [tuple(inside(head) for head in heads), *rows]
-
-
-def _best(group: Outcome, metric: MetricSpec) -> str:
-    if group.best is None:
-        return NONE
-    mean = quantity(group.best, metric.format)
-    return f"{mean} ± {quantity(group.deviation, metric.format)}" if group.deviation is not None else mean
-
-
-def _steps(group: Outcome) -> str:
-    if group.steps is None:
-        return NONE
-    some = f" ({group.reached} of {len(group.runs)})" if group.reached < len(group.runs) else ""
-    return f"{group.steps:,.0f}{some}"
-
-
-def _seconds(group: Outcome) -> str:
-    return NONE if group.seconds is None else f"{group.seconds:.3g}"
+) -> tuple[tuple[str, ...], ...]:
+    """The window's table of these groups, the baseline's first."""
+    titles, runs = titles_of(seen), dict[str, ComparedRun]()
+    for run in seen:
+        if run.history is not None:
+            name, number = run.kept.folder.name, run.kept.number
+            runs[name] = ComparedRun(name, number, titles[name] if run.name else "", run.settings, run.history)
+    differ = [one.name for one in differences([runs[group.runs[0]].settings for group in groups])]
+    outcomes = [([runs[run] for run in group.runs], group) for group in groups]
+    return compare_table(outcomes, [name for name in differ if name != SEED], metric, target, seen[0].card)
 
 
 def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequence[str]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, head in enumerate(rows[0]):
-        table.add_column(head, justify="left" if head == "Name" or not place else "right")
+        table.add_column(head, justify="right" if place else "left")
     for row in rows[1:]:
         table.add_row(*row)
     card = seen[0].card

@@ -20,7 +20,7 @@ from clew_gui.base.state_words import NONE
 from clew_gui.plotting.arrays import FloatArray
 from clew_gui.plotting.axes.numbers import Format, value_text
 from clew_gui.plotting.axes.ticks import Span, Tick, linear_ticks, log_ticks
-from clew_shared.base.number_words import difference, quantity
+from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value
@@ -169,7 +169,9 @@ def compare_scene(
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
     scatter, places = _scatter(groups, differ, metric, options, card)
     parallel, paths = _parallel(groups, differ, metric, card)
-    table = _with_usage(_table(groups, differ, metric, options.target, card), groups, metric)
+    outcomes = [(group.runs, group.outcome) for group in groups]
+    has_baseline = bool(groups) and groups[0].baseline
+    table = compare_table(outcomes, differ, metric, options.target, card, has_baseline)
     title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
 
@@ -195,10 +197,10 @@ def _group(
     return CompareGroup(runs, title_of(runs, differ, card), outcome, ink, baseline, x, y, band)
 
 
-def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard) -> str:
-    """``7  Warm start``, ``3  Adam 0.003``, ``3, 4, 9  Adam``: numbers, and the name or the settings in which they
+def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard | None) -> str:
+    """``7  Warm start``, ``3  Adam 0.003``, ``3–6 (4), 9  Adam``: numbers, and the name or the settings in which they
     differ."""
-    numbers = ", ".join(str(run.number) for run in runs[:3]) + (", …" if len(runs) > 3 else "")
+    numbers = number_ranges(run.number for run in runs)
     settings = runs[0].settings
     shown: dict[str, Value] = {name: setting_words(name, settings.get(name), card) or None for name in differ}
     names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
@@ -416,43 +418,31 @@ def with_importance(scene: CompareScene, card: ExerciseCard) -> CompareScene:
 # --- Table ------------------------------------------------------------------------------------------------------------
 
 
-def _table(
-    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, target: float | None, card: ExerciseCard
-) -> tuple[tuple[str, ...], ...]:
-    """The headings, then a row for each group, the baseline first: number and name, what differs, the best, the
-    difference to the baseline, steps and seconds to the target."""
-    reached = (f"Steps to {quantity(target, metric.format)}", "Seconds") if target is not None else ()
-    heads = ("Run", *(label_of(name, card) for name in differ), "Best", "To baseline", *reached)
-    base = groups[0].outcome.best if groups and groups[0].baseline else None
-    return (heads, *(_row(group, differ, metric, base, target, card) for group in groups))
-
-
-def _with_usage(
-    table: tuple[tuple[str, ...], ...], groups: Sequence[CompareGroup], metric: MetricSpec
-) -> tuple[tuple[str, ...], ...]:
-    """Adds what the groups used of their machines, as far as anything is known."""
-    used = [group_usage(group.outcome, metric, [run.history for run in group.runs]) for group in groups]
-    more = usage_table(used, metric, NONE)
-    return tuple((*row, *cells) for row, cells in zip(table, more, strict=True))
-
-
-def _row(
-    group: CompareGroup,
+def compare_table(
+    groups: Sequence[tuple[Sequence[ComparedRun], Outcome]],
     differ: Sequence[str],
     metric: MetricSpec,
-    base: float | None,
     target: float | None,
-    card: ExerciseCard,
-) -> tuple[str, ...]:
-    found, run = group.outcome, group.runs[0]
-    name = next((one.name for one in group.runs if one.name), "")
-    title = title_of(group.runs, (), card) + (" (baseline)" if group.baseline and not name else "")
-    best = NONE if found.best is None else quantity(found.best, metric.format)
-    best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
-    values = (setting_words(one, run.settings.get(one), card) or NONE for one in differ)
-    delta = "" if group.baseline else difference(found.best, base, metric.format) or NONE
-    met = (
-        NONE if found.steps is None else f"{found.steps:,.0f}",
-        NONE if found.seconds is None else value_text(found.seconds),
-    )
-    return (title, *values, best, delta, *(met if target is not None else ()))
+    card: ExerciseCard | None,
+    has_baseline: bool = True,
+) -> tuple[tuple[str, ...], ...]:
+    """The headings, then a row for each group of repeats, the baseline first if there is one: number and name, what
+    differs, the best, the difference to the baseline, steps and seconds to the target, and what is known of what they
+    used of their machines."""
+    reached = (f"Steps to {quantity(target, metric.format)}", "Seconds") if target is not None else ()
+    rows = [("Run", *(label_of(name, card) for name in differ), best_words(metric), "To baseline", *reached)]
+    base = groups[0][1].best if groups and has_baseline else None
+    for place, (runs, found) in enumerate(groups):
+        is_base = has_baseline and place == 0
+        title = title_of(runs, (), card)
+        title += " (baseline)" if is_base and not any(run.name for run in runs) else ""
+        best = NONE if found.best is None else quantity(found.best, metric.format)
+        best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
+        values = (setting_words(one, runs[0].settings.get(one), card) or NONE for one in differ)
+        delta = "" if is_base else difference(found.best, base, metric.format) or NONE
+        some = f" ({found.reached} of {len(runs)})" if found.reached < len(runs) else ""
+        steps = NONE if found.steps is None else f"{found.steps:,.0f}{some}"
+        met = (steps, NONE if found.seconds is None else value_text(found.seconds))
+        rows.append((title, *values, best, delta, *met[: len(reached)]))
+    used = [group_usage(found, metric, [run.history for run in runs]) for runs, found in groups]
+    return tuple((*row, *cells) for row, cells in zip(rows, usage_table(used, metric, NONE), strict=True))

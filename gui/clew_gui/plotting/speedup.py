@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from clew_gui.base.state_words import NONE
@@ -14,7 +14,7 @@ from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS
 from clew_shared.spec import RunSpec
-from clew_shared.study.device_use import device_uses, use_columns
+from clew_shared.study.device_use import DeviceUse, device_uses, use_columns
 from clew_shared.study.scaling import (
     JURECA,
     Conclusion,
@@ -92,6 +92,9 @@ class SpeedupScene(NamedTuple):
     plots: tuple[ScalingPlot, ...]
     table: tuple[tuple[str, ...], ...]
     scaling: Scaling
+    forecast: tuple[Forecast, ...]
+    uses: Mapping[int, DeviceUse]
+    """What is known of the devices, by their number."""
 
 
 def speedup_scene(
@@ -99,14 +102,16 @@ def speedup_scene(
     card: ExerciseCard,
     *,
     weak: bool,
+    warm_up: int | None = None,
     cores: int = 0,
     reference: Reference = JURECA,
 ) -> SpeedupScene:
     """The scene of a study's ``runs``, of which those count that finished in one attempt. ``cores`` are those that
-    several processes share where they are all on this computer (0: they are not)."""
+    several processes share where they are all on this computer (0: they are not), ``warm_up`` the steps that do not
+    count (None: as many as usual)."""
     finished = [run for run in runs if run.state is RunState.FINISHED and run.history.fold.attempt <= 1]
     steps = next((run.spec.params.get(STEPS) for run in runs), None)
-    warm_up = usual_warm_up(steps)
+    warm_up = usual_warm_up(steps) if warm_up is None else warm_up
     scaling = measure(
         (time_run(run.history, run.spec.devices * run.spec.nodes, warm_up) for run in finished),
         weak=weak,
@@ -139,6 +144,8 @@ def speedup_scene(
         plots,
         tuple(zip(*zip(*cells, strict=True), *use_columns(scaling.rows, uses, gpus, NONE), strict=True)),
         scaling,
+        predicted,
+        uses,
     )
 
 

@@ -247,7 +247,11 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
     assert program.controller.scope.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
-    assert (tmp_path / "table.csv").read_text().startswith("Run,Optimizer,Learning rate,Best,To baseline,Samples/s\n")
+    assert (
+        (tmp_path / "table.csv")
+        .read_text()
+        .startswith("Run,Optimizer,Learning rate,Best test accuracy,To baseline,Samples/s\n")
+    )
 
 
 def test_a_range_test_is_no_baseline_and_is_compared_with_none(

@@ -633,9 +633,9 @@ def test_runs_are_compared_by_what_differs_with_repeats_as_one_line(
     table = tmp_path / "compared.csv"
     said(capsys, "compare", "1", "2", "3", "--metric", "loss", "--target", "2", "--csv", str(table))
     assert list(csv.reader(table.read_text().splitlines())) == [
-        ["#", "Name", "Learning rate", "best loss", "to baseline", "steps to 2", "seconds"],
-        ["1, 2", "", "0.5", "3 ± 1.414", "0", "1 (1 of 2)", "2"],
-        ["3", "Slow rate #good", "0.1", "1", "-2", "1", "2"],
+        ["Run", "Learning rate", "Best loss", "To baseline", "Steps to 2", "Seconds"],
+        ["1, 2 (baseline)", "0.5", "3 ± 1.414", "", "1 (1 of 2)", "2.00"],
+        ["3  Slow rate #good", "0.1", "1", "-2", "1", "2.00"],
     ]
     found = json.loads(said(capsys, "compare", "3", "--filter", "seed = 1", "--metric", "loss", "--json"))
     assert [(group["runs"], group["delta"]) for group in found["groups"]] == [([3], 0.0), ([1], 1.0)]
@@ -695,7 +695,7 @@ def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
     assert said(capsys, "export", str(folder.path), "--csv", str(tmp_path)).splitlines()[-1].endswith("-pulse.csv")
     small_run(home / "runs" / RUN.replace("0001", "0002"))
     compared = said(capsys, "compare", "1", "2")
-    assert "peak memory" in compared
+    assert "Peak memory" in compared
     assert "150 %" in compared
     found = json.loads(said(capsys, "compare", "1", "2", "--json"))["groups"]
     assert [group["usage"] for group in found] == [{"mean_cpu": 1.5, "peak_memory": 2e9}]

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.commands.output.study_tables import scaling_of
+from clew_gui.commands.output.study_tables import study_scene
 from clew_gui.commands.run import studies
 from clew_gui.session.kept_studies import study_lock
 from clew_gui.session.study_runner import PlannedRun, StudyResult
 from clew_shared.base.places import find_places
 from clew_shared.cards import ExerciseCard, Preset
+from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.history import History
@@ -143,7 +144,7 @@ def test_the_table_has_a_row_for_each_number_of_devices(trainer: Trainer, capsys
         ["2", "3.30", "s", "1,818", "1,820", "to", "1,820", "1.82×", "91", "%"],
         ["4", "1.95", "s", "3,077", "3,080", "to", "3,080", "3.08×", "77", "%"],
     ]
-    assert table[4].endswith("strong scaling: 2 repeats each, the first 10 steps dropped as warm-up")
+    assert table[4].endswith("strong scaling, batch 100: 2 repeats each, first 10 steps dropped as warm-up")
     assert table[6:] == [
         "Four devices share two cores here: no speed-up is to be expected.",
         "Four devices train 3.1 times as fast as one.",
@@ -231,7 +232,8 @@ def test_a_run_that_was_continued_is_no_measurement(
     for folder in (home / "runs").iterdir():
         spec = read_spec(RunFolder(folder).spec)
         results.append(StudyResult(spec.name, spec.devices, spec, folder, read_run(folder)))
-    assert [row.replicas for row in scaling_of(study, results).rows] == [1]
+    card = find_card(load_builtin().exercises, "softmax")
+    assert [row.replicas for row in study_scene(study, card, results).scaling.rows] == [1]
     assert main(["study", str(file)]) == 0
     assert [spec.devices for spec in trainer.specs] == [1, 2, 2]
     assert capsys.readouterr().out.count("finished before") == 1

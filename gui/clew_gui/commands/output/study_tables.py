@@ -8,32 +8,15 @@ import msgspec
 
 from clew_gui.base.state_words import NONE
 from clew_gui.commands.output import words
+from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.session.study_runner import StudyResult
 from clew_shared.base import operating_system
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard
-from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import STEPS, check
 from clew_shared.run_settings import inside
-from clew_shared.study.device_use import device_uses, use_columns
 from clew_shared.study.ranking import Better, Standing, rank, stand
-from clew_shared.study.scaling import (
-    Conclusion,
-    Forecast,
-    Scaling,
-    as_table,
-    conclude,
-    figures,
-    forecast_basis,
-    forecast_of,
-    interval_words,
-    measure,
-    on_gpus,
-    shared_by,
-    time_run,
-    unit_of,
-)
+from clew_shared.study.scaling import Forecast, as_table, figures, forecast_basis
 from clew_shared.study.study import StudySpec
 
 # --- Ranking ----------------------------------------------------------------------------------------------------------
@@ -98,27 +81,11 @@ def aligned(rows: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str
 # --- Scaling ----------------------------------------------------------------------------------------------------------
 
 
-def scaling_of(study: StudySpec, results: Sequence[StudyResult]) -> Scaling:
-    """Returns what the runs of a study over devices or nodes measured that finished in one attempt."""
-    timings = (time_run(history, count, study.warm_up) for count, history in _measured(results))
-    return measure(timings, weak=study.weak, warm_up=study.warm_up)
-
-
-def _measured(results: Sequence[StudyResult]) -> list[tuple[int, History]]:
-    """The runs that finished in one attempt, each with its number of devices."""
-    whole = [one for one in results if one.history.fold.state is RunState.FINISHED and one.history.fold.attempt <= 1]
-    return [(one.spec.devices * one.spec.nodes, one.history) for one in whole]
-
-
-def conclusion(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling, card: ExerciseCard) -> Conclusion:
-    """Returns the conclusion of a study that was done on this computer."""
-    histories = [one.history for one in results]
-    return conclude(scaling, gpus=on_gpus(histories), cores=_cores(study, histories), unit=unit_of(card))
-
-
-def predicted(study: StudySpec, results: Sequence[StudyResult], scaling: Scaling) -> tuple[Forecast, ...]:
-    """Predicts what more devices should give; nothing if they share the cores of one processor."""
-    return () if _cores(study, [one.history for one in results]) else forecast_of(scaling)
+def study_scene(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> SpeedupScene:
+    """What the window shows of a study over devices or nodes; nodes are processes of this computer here."""
+    runs = [ScalingRun(one.spec, one.history.fold.state, one.history) for one in results]
+    cores = operating_system.usable_cores()
+    return speedup_scene(runs, card, weak=study.weak, warm_up=study.warm_up, cores=cores)
 
 
 def forecast_words(found: Sequence[Forecast], basis: str) -> str:
@@ -127,58 +94,21 @@ def forecast_words(found: Sequence[Forecast], basis: str) -> str:
     return f"Forecast by {basis}: {', '.join(parts)}."
 
 
-def _cores(study: StudySpec, histories: Sequence[History]) -> int:
-    """The cores that the devices share; nodes are processes of this computer here."""
-    processes_here = study.axis == "nodes" and not on_gpus(histories)
-    return shared_by(histories) or (operating_system.usable_cores() if processes_here else 0)
-
-
 def scaling_lines(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> list[str]:
     """A row for each number of devices, how it was measured, and the sentence."""
-    scaling = scaling_of(study, results)
-    found, more = conclusion(study, results, scaling, card), predicted(study, results, scaling)
-    said = ["", found.sentence, *([found.detail] if found.detail else [])]
-    said += [forecast_words(more, forecast_basis(scaling))] if more else []
-    if not scaling.rows:
+    scene = study_scene(study, card, results)
+    said = ["", *filter(None, (scene.conclusion.sentence, scene.conclusion.detail))]
+    said += [forecast_words(scene.forecast, forecast_basis(scene.scaling))] if scene.forecast else []
+    if not scene.scaling.rows:
         return said
-    steps = study.steps or 100
-    rows = [("devices", f"time for {steps:,} steps", f"{unit_of(card)}/s", "95 % interval", "speed-up", "efficiency")]
-    rows += [
-        (
-            str(row.replicas),
-            words_for_seconds(row.step_seconds * steps),
-            figures(row.rate.value, 4),
-            interval_words(row.rate, NONE),
-            f"{row.speedup:.2f}×",
-            f"{100 * row.efficiency:.0f} %",
-        )
-        for row in scaling.rows
-    ]
-    uses, gpus = device_uses(_measured(results), scaling.rows), on_gpus([one.history for one in results])
-    more_columns = [tuple(map(inside, column)) for column in use_columns(scaling.rows, uses, gpus, NONE)]
-    rows = list(zip(*zip(*rows, strict=True), *more_columns, strict=True))
-    return ["", *aligned(rows), how_measured(study.study, scaling), *said]
-
-
-def words_for_seconds(seconds: float) -> str:
-    """``0.472 s``, ``41.0 s``: three figures."""
-    return f"{figures(seconds)} s"
-
-
-def how_measured(name: str, scaling: Scaling) -> str:
-    """``Study scaling-3fa2c1, strong scaling: 3 repeats each, the first 20 steps dropped as warm-up``."""
-    counts = {row.repeats for row in scaling.rows}
-    repeats = f"{min(counts)} to {max(counts)} repeats" if len(counts) > 1 else f"{counts.pop()} repeats each"
-    repeats = "one run each, intervals over its blocks of steps" if repeats == "1 repeats each" else repeats
-    dropped = f", the first {scaling.warm_up:,} steps dropped as warm-up" if scaling.warm_up else ""
-    return f"Study {name}, {'weak' if scaling.weak else 'strong'} scaling: {repeats}{dropped}"
+    rows = [tuple(map(inside, scene.table[0])), *scene.table[1:]]
+    return ["", *aligned(rows), f"Study {study.study}, {inside(scene.title)}: {scene.caption}", *said]
 
 
 def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[StudyResult]) -> dict[str, object]:
     """The same for programs."""
-    scaling = scaling_of(study, results)
-    found = conclusion(study, results, scaling, card)
-    uses = device_uses(_measured(results), scaling.rows)
+    scene = study_scene(study, card, results)
+    scaling = scene.scaling
     fits = {fit.law: fit._asdict() for fit in (scaling.amdahl, scaling.gustafson) if fit is not None}
     return {
         "study": study.study,
@@ -189,13 +119,13 @@ def scaling_summary(study: StudySpec, card: ExerciseCard, results: Sequence[Stud
         "steps": study.steps,
         "warm_up": study.warm_up,
         "table": [
-            cells | uses[row.replicas]._asdict()
+            cells | scene.uses[row.replicas]._asdict()
             for row, cells in zip(scaling.rows, as_table(scaling, study.steps or 100), strict=True)
         ],
         "fits": fits,
-        "forecast": [one._asdict() for one in predicted(study, results, scaling)],
-        "sentence": found.sentence,
-        "detail": found.detail,
+        "forecast": [one._asdict() for one in scene.forecast],
+        "sentence": scene.conclusion.sentence,
+        "detail": scene.conclusion.detail,
         "runs": [
             {
                 study.axis: msgspec.to_builtins(one.value),
