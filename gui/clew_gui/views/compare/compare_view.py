@@ -266,6 +266,7 @@ class CompareView(QWidget):
         if before is None or before.table != scene.table or _inks(before) != _inks(scene):
             self.table.fill(scene.table)
             self._tint()
+            self.table.resizeColumnToContents(0)  # the swatches take room as well
 
     def _tint(self) -> None:
         icons: dict[object, QIcon] = {}
