@@ -22,6 +22,7 @@ from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema
+from tests.gui import fakes
 from tests.gui.fakes import FakeRun, FakeSession
 from tests.gui.plots.test_plots import colours, wear
 from tests.recording import record
@@ -55,9 +56,7 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
     panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(900, 420)
-    card = line()
-    panel.set_plots(card.plots, card.goals, card.metrics)
-    panel.set_surfaces(card.surfaces)
+    panel.show_card(line())
     panel.show_page("surface")
     with qtbot.waitExposed(panel):
         panel.show()
@@ -70,8 +69,8 @@ def surface(panel: ConvergencePlots, qtbot: QtBot) -> SurfaceView:
     panel.set_runs((RunStyle("1", "1  SGD 0.01", 0, pinned=True), other))
     give(panel, "1", 0.01, 0, 200)
     give(panel, "2", 0.02, 0, 50)
-    settle(panel.surface, qtbot)
-    return panel.surface
+    settle(panel.page_of(SurfaceView), qtbot)
+    return panel.page_of(SurfaceView)
 
 
 def chart_of(surface: SurfaceView) -> SurfaceChart:
@@ -236,14 +235,14 @@ def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surfac
 
 
 def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> None:
-    assert chart_of(panel.surface).words() == "No run has values yet."
-    panel.set_surfaces(())
-    assert panel.surface.spec is None
-    panel.surface.show()
+    assert chart_of(panel.page_of(SurfaceView)).words() == "No run has values yet."
+    panel.show_card(fakes.card())
+    assert panel.page_of(SurfaceView).chart is None
+    panel.page_of(SurfaceView).show()
     for key in (Qt.Key.Key_Plus, Qt.Key.Key_Right):
-        QTest.keyClick(panel.surface, key)
-    assert panel.surface.accessibleDescription() == ""
-    panel.surface.grab()
+        QTest.keyClick(panel.page_of(SurfaceView), key)
+    assert panel.page_of(SurfaceView).accessibleDescription() == ""
+    panel.page_of(SurfaceView).grab()
 
 
 def test_a_line_of_the_list_selects_its_run(surface: SurfaceView, qtbot: QtBot) -> None:
@@ -281,8 +280,8 @@ def test_the_paths_are_those_of_the_runs_that_are_shown(panel: ConvergencePlots,
     run = FakeSession().add("linear-regression")
     train(run, card.metrics, 30)
     panel.show_runs([run], run.id, "", {run.id: 0})
-    settle(panel.surface, qtbot)
-    assert taken(panel.surface, run.id) == 30
+    settle(panel.page_of(SurfaceView), qtbot)
+    assert taken(panel.page_of(SurfaceView), run.id) == 30
 
 
 def train(run: FakeRun, metrics: tuple[MetricSpec, ...], steps: int) -> None:

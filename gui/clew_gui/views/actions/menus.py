@@ -28,6 +28,7 @@ from clew_gui.views.actions.tabs.report_actions import ReportActions
 from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
 from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
 from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.runs.note_dialog import NoteDialog
@@ -144,7 +145,7 @@ class WindowActions(QObject):
         window.actions_["log_scale"].setChecked(True)
         window.actions_["log_scale"].triggered.connect(window.run_view.controls.log.setChecked)
         window.actions_["whole_y"].triggered.connect(window.run_view.controls.whole.setChecked)
-        window.run_view.controls.whole_toggled.connect(window.actions_["whole_y"].setChecked)
+        window.run_view.controls.whole.toggled.connect(window.actions_["whole_y"].setChecked)
 
     def _join_buttons(self) -> None:
         window = self._window
@@ -244,10 +245,10 @@ class WindowActions(QObject):
 
     def _join_plots(self) -> None:
         window, plots = self._window, self._window.run_view.plots
-        window.run_view.controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
-        window.run_view.controls.copy_asked.connect(self.copy_picture)
+        window.run_view.controls.log.toggled.connect(window.actions_["log_scale"].setChecked)
+        window.run_view.controls.copy.clicked.connect(self.copy_picture)
         plots.run_clicked.connect(self._controller.select)
-        plots.pictures.deviations_taken.connect(window.next_run.use_value)
+        plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
 
