@@ -352,31 +352,6 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert len(canvas.taken) == 6
 
 
-def test_while_only_the_pointer_moves_no_picture_is_painted_again(
-    panel: ConvergencePlots, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    canvas = show(panel, qtbot, pictured(FakeSession(), 100))
-    plain, table = canvas.grab().toImage(), chart_of(canvas).forms[4]
-    assert isinstance(table, Table)
-    painted: list[Drawing] = []
-    honest = PicturesChart.draw
-
-    def draw(chart: PicturesChart, drawing: Drawing) -> None:
-        painted.append(drawing)
-        honest(chart, drawing)
-
-    monkeypatch.setattr(PicturesChart, "draw", draw)
-    for place in (table.box(0, 1), table.box(1, 1)):
-        QTest.mouseMove(canvas, QPointF(*place.centre).toPoint())
-        assert canvas.grab().toImage() != plain, "it is read out"
-    QTest.mouseMove(canvas, QPoint(0, 0))
-    assert canvas.grab().toImage() == plain
-    assert painted == []
-    wear(panel, DARK)
-    canvas.grab()
-    assert len(painted) == 1
-
-
 def centre(form: object, value: float) -> tuple[float, float]:
     assert isinstance(form, HistogramPicture)
     return form.column(value), form.axes.frame.box.middle

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
@@ -223,33 +223,13 @@ def test_the_keyboard_moves_the_crosshair_and_says_what_it_finds(panel: Converge
     assert readout(panel) is None
 
 
-def wheel(panel: ConvergencePlots, at: QPoint, delta: QPoint) -> None:
-    nothing, mode = Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase
-    where = QPointF(panel.canvas.mapToGlobal(at))
-    event = QWheelEvent(QPointF(at), where, QPoint(), delta, Qt.MouseButton.NoButton, nothing, mode, False)
-    QApplication.sendEvent(panel.canvas, event)
-
-
-def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
-    panel: ConvergencePlots, qtbot: QtBot
-) -> None:
-    at = over(panel, 500)
-    wheel(panel, at, QPoint(0, 480))
-    span = panel.canvas.scene.grid.span
-    assert span.size == pytest.approx(2060 * 0.8**4)
-    assert panel.canvas.chart.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
-    QTest.mousePress(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
-    QTest.mouseMove(panel.canvas, at - QPoint(60, 0))
-    QTest.mouseRelease(panel.canvas, Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
-    moved = panel.canvas.scene.grid.span
-    assert moved.size == pytest.approx(span.size)
-    assert moved.low > span.low
-    wheel(panel, at, QPoint(120, 0))
-    assert panel.canvas.scene.grid.span.low < moved.low
+def test_a_zoom_ends_with_home_and_a_double_click(panel: ConvergencePlots) -> None:
+    zoom_by(panel, 0.8, 500.0)
+    assert panel.canvas.scene.grid.span.size == pytest.approx(2060 * 0.8)
     QTest.keyClick(panel.canvas, Qt.Key.Key_Home)
-    assert panel.view.zoom is None
-    wheel(panel, at, QPoint(0, 480))
-    QTest.mouseDClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
+    assert panel.canvas.scene.grid.span == Span(0, 2060)
+    zoom_by(panel, 0.8, 500.0)
+    QTest.mouseDClick(panel.canvas, Qt.MouseButton.LeftButton, pos=over(panel, 500))
     assert panel.canvas.scene.grid.span == Span(0, 2060)
 
 
