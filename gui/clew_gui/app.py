@@ -209,7 +209,7 @@ class Program(QObject):
             sort=self.window.bottom.model.sorting(),
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),
-            page=controls.chosen_page(),
+            page=controls.chosen_page,
             compare=self.actions.compare.left(),
         )
 

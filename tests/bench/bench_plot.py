@@ -65,7 +65,7 @@ def _panel(samples: int, live: int, shown: int) -> ConvergencePlots:
     """Our panel with one plot, of which ``live`` runs grow."""
     panel = ConvergencePlots(Appearance(LIGHT))
     panel.resize(WIDTH, HEIGHT)
-    panel.set_plots([PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True)])
+    panel.canvas.set_plots([PlotSpec(id="loss", title="Training loss", metrics=("loss",), log=True)])
     planned = int(1.2 * samples)
     runs = [RunStyle(str(k), f"{k}  run", k, k == 0, k < live, steps=planned) for k in range(shown)]
     for k, run in enumerate(runs):

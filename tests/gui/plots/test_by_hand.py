@@ -10,12 +10,15 @@ from pytestqt.qtbot import QtBot
 from clew_gui.charts.by_hand import ByHandChart
 from clew_gui.charts.drawing import Drawing, Group, UsualSizes, Words
 from clew_gui.plotting.axes.layout import Box
+from clew_gui.views.plots.by_hand import ByHandView
+from clew_gui.views.plots.pages import offered
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.study.by_hand import TURNS, Walk, said
+from tests.gui import fakes
 
 CARD = find_card(load_builtin().exercises, "perceptron")
 
@@ -33,7 +36,7 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
 
 
 def test_each_press_computes_what_comes_next(panel: ConvergencePlots) -> None:
-    view = panel.by_hand
+    view = panel.page_of(ByHandView)
     assert view.accessibleDescription() == "Step 1, point −1, −1 of class 0"
     QTest.mouseClick(view.step, Qt.MouseButton.LeftButton)
     assert view.accessibleDescription().endswith(
@@ -51,7 +54,7 @@ def test_each_press_computes_what_comes_next(panel: ConvergencePlots) -> None:
 
 
 def test_playing_goes_on_until_it_is_paused_or_hidden(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    view = panel.by_hand
+    view = panel.page_of(ByHandView)
     view.timer.setInterval(1)
     QTest.mouseClick(view.play, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not view.accessibleDescription().startswith("Step 1,"), timeout=10_000)
@@ -86,10 +89,10 @@ def test_the_page_is_offered_where_the_card_has_such_a_network(qtbot: QtBot) -> 
     controls.page_changed.connect(pages.append)
     controls.resize(900, 40)
     controls.show()
-    controls.offer_pages(surface=False, measured=False, by_hand=True)
+    controls.offer_pages(offered(CARD))
     controls.pages.button("by_hand").click()
     assert pages[-1] == "by_hand"
     assert controls.units.isHidden()
-    controls.offer_pages(surface=False, measured=False)
+    controls.offer_pages(offered(fakes.card()))
     assert pages[-1] == "curves"
     assert controls.pages.isHidden()

@@ -56,8 +56,8 @@ def panel(qtbot: QtBot) -> ConvergencePlots:
 def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
     panel.show_runs(runs, runs[0].id, "", {run.id: run.index for run in runs})
     panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: panel.measured.settled, timeout=5000)
-    return panel.measured
+    qtbot.waitUntil(lambda: panel.page_of(MeasuredView).settled, timeout=5000)
+    return panel.page_of(MeasuredView)
 
 
 def chart_of(view: MeasuredView) -> MeasuredChart:
@@ -112,7 +112,7 @@ def test_of_several_runs_the_selected_one_is_plain_and_named(panel: ConvergenceP
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
     assert len(chart.drawn_lines[0]) == 4
     panel.set_runs([])
-    qtbot.waitUntil(lambda: chart_of(panel.measured).words() == EMPTY, timeout=5000)
+    qtbot.waitUntil(lambda: chart_of(panel.page_of(MeasuredView)).words() == EMPTY, timeout=5000)
 
 
 def test_where_a_run_has_one_line_runs_keep_their_own_colours(panel: ConvergencePlots, qtbot: QtBot) -> None:
@@ -155,7 +155,7 @@ def test_axes_are_linear_on_demand(panel: ConvergencePlots, qtbot: QtBot) -> Non
     view = show(panel, qtbot, vectorized(FakeSession()))
     log = chart_of(view)
     assert log.column(0, 100) - log.column(0, 10) == pytest.approx(log.column(0, 1000) - log.column(0, 100), abs=1)
-    panel.set_log_y(False)
+    panel.change(log_y=False)
     linear = chart_of(view)
     assert linear.column(0, 100) - linear.column(0, 10) < 0.2 * (linear.column(0, 1000) - linear.column(0, 100))
 
@@ -165,7 +165,7 @@ def test_it_leaves_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: 
     show(panel, qtbot, run)
     panel.save_png(tmp_path / "measured.png")
     picture = QImage(str(tmp_path / "measured.png"))
-    assert picture.width() == 2 * panel.measured.width()
+    assert picture.width() == 2 * panel.page_of(MeasuredView).width()
     assert LIGHT.curve(0).colour.upper() in colours(picture)
     panel.save_svg(tmp_path / "measured.svg")
     drawing = (tmp_path / "measured.svg").read_text()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.layout import empty_sentence
-from clew_gui.views.plots.kinds import KINDS_OF, Page
+from clew_gui.charts.drawing import Drawing, TextSizes
+from clew_gui.plotting.axes.layout import Box
+from clew_gui.views.plots.pages import PAGES, Page, kinds_of, offered
 from clew_gui.views.plots.panel import ConvergencePlots
+from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT
-from clew_shared.cards import Catalogue, SurfaceSpec
+from clew_shared.cards import Catalogue, ExerciseCard, SurfaceSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState
@@ -45,15 +51,16 @@ def test_the_marked_button_is_what_is_shown_in_every_exercise(open_window: Opene
     controls = program.window.run_view.controls
     program.window.show_tab(1)
     controls.pages.button(button).click()
-    every: dict[str, dict[str, Page]] = {
+    every = {
         "pictures": {"first": "pictures", "second": "pictures", "mapped": "both"},
-        "both": {"first": "beside", "second": "beside", "mapped": "both"},
+        "both": {"first": "both", "second": "both", "mapped": "both"},
         "curves": {"first": "curves", "second": "curves", "mapped": "curves"},
     }
     pages = every[button] | {"timed": "measured"}
     for exercise in ("second", "first", "plain", "second", "mapped", "first", "timed", "second", "first"):
         program.controller.open_exercise(exercise)
-        assert shown(program) == set(KINDS_OF[pages.get(exercise, "curves")]), f"{exercise}, {button}"
+        kinds = kinds_of(pages.get(exercise, "curves"), offered(find_card(CATALOGUE.exercises, exercise)))
+        assert shown(program) == set(kinds), f"{exercise}, {button}"
         if exercise in ("first", "second"):
             assert controls.pages.current() == button
 
@@ -93,3 +100,51 @@ def test_plots_of_an_own_exercise_follow_its_file(open_window: Opener) -> None:
     program.controller.take_catalogue(Catalogue(exercises=cards))
     QCoreApplication.processEvents()
     assert [setup.id for setup in canvas.setups] == ["loss"]
+
+
+class Counted(Chart):
+    """A chart of a number."""
+
+    def __init__(self, runs: int, box: Box, _sizes: TextSizes) -> None:
+        self._runs, self._box = runs, box
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add the number."""
+        drawing.text(*self._box.centre, self.words())
+
+    def words(self) -> str:
+        """The number."""
+        return f"{self._runs} runs"
+
+
+class CountedView(PlotPage):
+    """Shows how many runs there are."""
+
+    name = "Number of runs"
+    reset_text = "Count again"
+
+    def show_card(self, card: ExerciseCard) -> None:
+        """Show the number, whatever the exercise is."""
+        self.show_chart(lambda *room: Counted(len(self.runs), *room))
+
+
+def test_a_new_kind_of_plot_is_a_class_and_one_line(
+    open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    new = Page("counted", "Counted", lambda _card: True, CountedView)
+    for module in ("pages", "panel"):
+        monkeypatch.setattr(f"clew_gui.views.plots.{module}.PAGES", (*PAGES, new))
+    monkeypatch.setattr("clew_gui.views.runs.run_view.PAGES", (*PAGES, new))
+    program = open_window(fakes.example_session(), exercise="softmax")
+    plots, controls = program.window.run_view.plots, program.window.run_view.controls
+    program.window.show_tab(1)
+    controls.pages.button("counted").click()
+    assert shown(program) == {"counted"}
+    assert controls.units.isHidden()
+    view = plots.page_of(CountedView)
+    qtbot.waitUntil(lambda: view.accessibleDescription() == f"{len(plots.canvas.runs)} runs", timeout=5000)
+    menu = plots.menu()
+    assert menu.actions()[0].text() == "Count again"
+    menu.close()
+    plots.save_svg(tmp_path / "counted.svg")
+    assert f">{len(plots.canvas.runs)} runs</text>" in (tmp_path / "counted.svg").read_text(encoding="utf-8")

@@ -47,6 +47,7 @@ from clew_gui.plotting.pictures import (
     tile_columns,
 )
 from clew_gui.reports.figures import LabelledRun, figures_of
+from clew_gui.views.plots.pages import offered
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
@@ -69,6 +70,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure, fits
 from clew_shared.spec import RunSpec
+from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
 from tests.gui.plots.test_plots import colours, save_csv, wear
@@ -143,8 +145,8 @@ def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
 def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
     panel.show_runs(runs, runs[0].id, "", {})
     panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: panel.pictures.settled, timeout=5000)
-    return panel.pictures
+    qtbot.waitUntil(lambda: panel.page_of(PicturesView).settled, timeout=5000)
+    return panel.page_of(PicturesView)
 
 
 def chart_of(view: PicturesView) -> PicturesChart:
@@ -252,10 +254,10 @@ def test_a_threshold_begins_where_the_run_judged_at_the_shown_step_until_it_is_m
     ]
     view = show(panel, qtbot, run)
     assert view.thresholds == {"errors": 0.65}
-    view.set_step(100)
+    panel.change(until=100)
     assert view.thresholds == {"errors": 0.25}
     view.set_threshold("errors", 0.4)
-    view.set_step(None)
+    panel.change(until=None)
     assert view.thresholds == {"errors": 0.4}
     view.reset_zoom()
     assert view.thresholds == {"errors": 0.65}
@@ -349,31 +351,6 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert len(canvas.taken) == 6
 
 
-def test_while_only_the_pointer_moves_no_picture_is_painted_again(
-    panel: ConvergencePlots, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    canvas = show(panel, qtbot, pictured(FakeSession(), 100))
-    plain, table = canvas.grab().toImage(), chart_of(canvas).forms[4]
-    assert isinstance(table, Table)
-    painted: list[Drawing] = []
-    honest = PicturesChart.draw
-
-    def draw(chart: PicturesChart, drawing: Drawing) -> None:
-        painted.append(drawing)
-        honest(chart, drawing)
-
-    monkeypatch.setattr(PicturesChart, "draw", draw)
-    for place in (table.box(0, 1), table.box(1, 1)):
-        QTest.mouseMove(canvas, QPointF(*place.centre).toPoint())
-        assert canvas.grab().toImage() != plain, "it is read out"
-    QTest.mouseMove(canvas, QPoint(0, 0))
-    assert canvas.grab().toImage() == plain
-    assert painted == []
-    wear(panel, DARK)
-    canvas.grab()
-    assert len(painted) == 1
-
-
 def centre(form: object, value: float) -> tuple[float, float]:
     assert isinstance(form, HistogramPicture)
     return form.column(value), form.axes.frame.box.middle
@@ -385,7 +362,7 @@ def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot:
     panel.save_png(tmp_path / "pictures.png")
     panel.save_svg(tmp_path / "pictures.svg")
     save_csv(panel, qtbot, tmp_path / "pictures.csv")
-    assert QImage(str(tmp_path / "pictures.png")).width() == 2 * panel.pictures.width()
+    assert QImage(str(tmp_path / "pictures.png")).width() == 2 * panel.page_of(PicturesView).width()
     drawing = QSvgRenderer(str(tmp_path / "pictures.svg"))
     assert drawing.isValid()
     text = (tmp_path / "pictures.svg").read_text(encoding="utf-8")
@@ -406,7 +383,7 @@ def test_logarithmic_axes_are_offered_where_a_plot_asks_for_one(qtbot: QtBot) ->
     controls = PlotControls(Appearance(LIGHT))
     qtbot.addWidget(controls)
     for log in (True, False):
-        controls.offer_pages(surface=False, measured=False, log=log)
+        controls.offer_pages(offered(fakes.card()), log)
         assert controls.log.isHidden() is not log
 
 
@@ -455,19 +432,19 @@ def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
     controls.page_changed.connect(pages.append)
     controls.resize(1200, 40)
     controls.show()
-    controls.offer_pages(surface=False, measured=False, pictures=True)
-    assert pages[-1] == "beside", "there is room for both"
+    controls.offer_pages(offered(fakes.card(pictures=PICTURES)))
+    assert pages[-1] == "both", "there is room for both"
     assert not controls.units.isHidden()
     controls.pages.button("pictures").click()
     assert pages[-1] == "pictures"
     assert controls.units.isHidden()
     assert controls.pages.button("surface").isHidden()
-    controls.offer_pages(surface=False, measured=False, pictures=False)
+    controls.offer_pages(offered(fakes.card()))
     assert pages[-1] == "curves"
     assert controls.pages.isHidden()
-    controls.offer_pages(surface=False, measured=True, pictures=True)
+    controls.offer_pages(offered(fakes.card(pictures=PICTURES, kind="measurement")))
     assert pages[-1] == "pictures", "what a person chose, where it is there"
-    controls.pages.button("curves").click()
+    controls.pages.button("measured").click()
     assert pages[-1] == "measured"
 
 
@@ -699,7 +676,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     program = open_window(session, exercise="anomaly", catalogue=catalogue, size=(1280, 800))
     program.window.show_tab(1)
     program.window.run_view.controls.pages.button("pictures").click()
-    view = program.window.run_view.plots.pictures
+    view = program.window.run_view.plots.page_of(PicturesView)
     qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)
     view.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"
@@ -735,7 +712,7 @@ def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtB
     view = show(panel, qtbot, run)
     panel.replay.slider.setValue(0)
     assert steps_shown(view) == {100}
-    panel.show_page("beside")
+    panel.show_page("both")
     assert curves_until(panel) == 100
     panel.replay.go_to(250)
     assert steps_shown(view) == {200}
@@ -745,7 +722,7 @@ def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtB
     panel.replay.walk(1)
     assert steps_shown(view) == {300}
     assert curves_until(panel) is None
-    panel.show_page("beside")
+    panel.show_page("both")
     panel.replay.go_to(100)
     show(panel, qtbot, run)
     assert curves_until(panel) == 100

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
@@ -23,7 +23,7 @@ from clew_gui.charts.curves.layout import empty_sentence, key
 from clew_gui.charts.drawing import Drawing, Marks, Words
 from clew_gui.charts.drawing import Path as Line
 from clew_gui.charts.gutter import joined
-from clew_gui.plotting.axes.ticks import Span
+from clew_gui.plotting.axes.ticks import Span, XUnit
 from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.curves.readout import Readout
 from clew_gui.views.charts.painter import SIZES, rect_of
@@ -103,7 +103,7 @@ def empty(qtbot: QtBot) -> ConvergencePlots:
     panel = ConvergencePlots(Appearance(LIGHT))
     qtbot.addWidget(panel)
     panel.resize(900, 400)
-    panel.set_plots(PLOTS, GOALS, METRICS)
+    panel.canvas.set_plots(PLOTS, GOALS, METRICS)
     panel.show()
     qtbot.waitExposed(panel)
     return panel
@@ -223,33 +223,13 @@ def test_the_keyboard_moves_the_crosshair_and_says_what_it_finds(panel: Converge
     assert readout(panel) is None
 
 
-def wheel(panel: ConvergencePlots, at: QPoint, delta: QPoint) -> None:
-    nothing, mode = Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase
-    where = QPointF(panel.canvas.mapToGlobal(at))
-    event = QWheelEvent(QPointF(at), where, QPoint(), delta, Qt.MouseButton.NoButton, nothing, mode, False)
-    QApplication.sendEvent(panel.canvas, event)
-
-
-def test_the_wheel_zooms_around_the_pointer_dragging_pans_and_home_shows_all(
-    panel: ConvergencePlots, qtbot: QtBot
-) -> None:
-    at = over(panel, 500)
-    wheel(panel, at, QPoint(0, 480))
-    span = panel.canvas.scene.grid.span
-    assert span.size == pytest.approx(2060 * 0.8**4)
-    assert panel.canvas.chart.frames[0].x_at(at.x()) == pytest.approx(500, abs=4)
-    QTest.mousePress(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
-    QTest.mouseMove(panel.canvas, at - QPoint(60, 0))
-    QTest.mouseRelease(panel.canvas, Qt.MouseButton.LeftButton, pos=at - QPoint(60, 0))
-    moved = panel.canvas.scene.grid.span
-    assert moved.size == pytest.approx(span.size)
-    assert moved.low > span.low
-    wheel(panel, at, QPoint(120, 0))
-    assert panel.canvas.scene.grid.span.low < moved.low
+def test_a_zoom_ends_with_home_and_a_double_click(panel: ConvergencePlots) -> None:
+    zoom_by(panel, 0.8, 500.0)
+    assert panel.canvas.scene.grid.span.size == pytest.approx(2060 * 0.8)
     QTest.keyClick(panel.canvas, Qt.Key.Key_Home)
-    assert panel.view.zoom is None
-    wheel(panel, at, QPoint(0, 480))
-    QTest.mouseDClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at)
+    assert panel.canvas.scene.grid.span == Span(0, 2060)
+    zoom_by(panel, 0.8, 500.0)
+    QTest.mouseDClick(panel.canvas, Qt.MouseButton.LeftButton, pos=over(panel, 500))
     assert panel.canvas.scene.grid.span == Span(0, 2060)
 
 
@@ -259,7 +239,7 @@ def test_a_zoom_ends_when_the_unit_changes_and_cannot_leave_the_data(panel: Conv
     assert panel.canvas.scene.grid.span.low == 0
     pan_by(panel, +50)
     assert panel.canvas.scene.grid.span.high == pytest.approx(2060)
-    panel.set_unit("epoch")
+    panel.change(unit=XUnit.EPOCH)
     assert panel.view.zoom is None
     zoom_by(panel, 2.0)
     assert panel.view.zoom is None
@@ -286,14 +266,14 @@ def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePl
 
 def test_the_view_can_be_set_and_tells_of_changes(panel: ConvergencePlots, qtbot: QtBot) -> None:
     with qtbot.waitSignal(panel.canvas.view_changed):
-        panel.set_smoothing(2.0)
+        panel.change(smoothing=1.0)
     assert panel.view.smoothing == 1.0
     assert panel.smoothing_text() == "Mean over about 960 steps"
-    panel.set_smoothing(0)
+    panel.change(smoothing=0)
     assert panel.smoothing_text() == "No smoothing"
-    panel.set_log_y(False)
+    panel.change(log_y=False)
     assert not panel.canvas.scene.plots[0].log
-    panel.set_log_x(True)
+    panel.change(log_x=True)
     assert panel.canvas.scene.grid.log
     assert panel.knows("seconds")
     panel.set_runs([RunStyle("unknown", "3  new", 2)])
@@ -332,7 +312,7 @@ def test_divergence_and_nan_are_drawn_without_a_warning(panel: ConvergencePlots)
     give_loss(panel, "3", 0, exploding)
     evaluate(history_of(panel, "3"), "test_accuracy", [0, 100], [-1e300, 1e300])
     for log in (True, False):
-        panel.set_log_y(log)
+        panel.change(log_y=log)
         assert LIGHT.bad in colours(panel.grab().toImage())
 
 
@@ -438,7 +418,7 @@ def test_items_are_kept_from_frame_to_frame_and_go_with_their_run(panel: Converg
 
 def test_a_crosshair_does_not_outlive_its_plots(panel: ConvergencePlots) -> None:
     QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
-    panel.set_plots([])
+    panel.canvas.set_plots([])
     assert readout(panel) is None
     panel.grab()
 
@@ -450,17 +430,18 @@ def test_small_and_large_panels_are_drawn(panel: ConvergencePlots) -> None:
         frames = panel.canvas.chart.frames
         assert all(frame.box.width > 100 and frame.box.height > 20 for frame in frames)
         assert panel.canvas.chart.stack.area.bottom < height
-    panel.set_plots([])
+    panel.canvas.set_plots([])
     assert panel.grab().toImage().pixelColor(10, 10).name().upper() == LIGHT.surface
 
 
 def test_captions_lie_on_no_other_and_each_goal_is_on_its_own_line(empty: ConvergencePlots) -> None:
     goals = (*GOALS, Goal(id="more", text="91 %", metric="test_accuracy", op=">=", value=0.91))
-    empty.set_plots(PLOTS, goals, METRICS)
+    empty.canvas.set_plots(PLOTS, goals, METRICS)
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 2000)
     for step in range(100, 2000, 60):
         history_of(empty, "1").feed(1, Live(name="learning_rate", value=0.005, step=step))
+    empty.show_news({"1"})
     found = captions(empty.canvas.chart, 1)
     events = [one for one in found if one.text.startswith("Learning rate")]
     assert 3 <= len(events) < 30
@@ -606,7 +587,7 @@ def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots)
     give_loss(panel, "2", 1000, np.full(50, 1e30))
     panel.canvas.redraw()
     assert panel.canvas.scene.plots[0].span.high < 10
-    panel.set_whole_y(True)
+    panel.change(whole=True, y_zoom=())
     panel.canvas.redraw()
     assert panel.canvas.scene.plots[0].span.high > 20, "log10 of the smoothed values"
 
@@ -630,7 +611,7 @@ SCORE_METRICS = tuple(
 
 
 def test_metrics_of_one_plot_have_marks_and_names_of_their_own(empty: ConvergencePlots) -> None:
-    empty.set_plots(SCORES, (), SCORE_METRICS)
+    empty.canvas.set_plots(SCORES, (), SCORE_METRICS)
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     for place, metric in enumerate(("f_score", "precision", "recall")):
         scores = np.linspace(0.2, 0.4 + 0.25 * place, 10)
@@ -694,7 +675,7 @@ def test_the_handle_of_the_slider_is_below_the_step_that_is_shown(panel: Converg
         inside = (replay.slider.width() - 16) * place / replay.slider.maximum() + 8
         column = replay.slider.mapTo(panel, QPoint(round(inside), 0)).x()
         assert column == pytest.approx(frame.column(replay.steps[place]), abs=2)
-    panel.set_log_x(True)
+    panel.change(log_x=True)
     assert replay.steps[1] - replay.steps[0] < replay.steps[-1] - replay.steps[-2], "not below a logarithmic axis"
     assert replay.slider.maximumWidth() > 10_000
 

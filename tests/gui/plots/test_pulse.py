@@ -9,6 +9,7 @@ import pytest
 from clew_gui.app import Program
 from clew_gui.base.state_words import NONE
 from clew_gui.charts.pulse import PulseChart
+from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.runs import run_columns
@@ -96,7 +97,7 @@ def test_they_follow_a_zoom_and_the_unit(open_window: Opener) -> None:
     zoom_by(plots, 0.5, 50.0)
     plots.canvas.redraw()
     assert drawn(program).frames[0].x == plots.canvas.scene.grid.span
-    plots.set_unit("seconds")
+    plots.change(unit=XUnit.SECONDS)
     plots.canvas.redraw()
     assert drawn(program).frames[0].x == plots.canvas.scene.grid.span
     assert drawn(program).words()

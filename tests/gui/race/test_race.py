@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.plots.measured import MeasuredView
 from clew_gui.views.race.study_bar import RaceEntry, StudyBar
 from clew_gui.views.race.study_dialogs import LaneEdit, shared_words
 from clew_gui.views.theme.parts import Appearance, Button
@@ -236,7 +237,7 @@ def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, q
     assert controls.smoothing.isHidden()
     assert controls.pages.isHidden()
     controls.log.click()
-    assert not plots.measured.log
+    assert not plots.page_of(MeasuredView).view.log_y
     program.controller.open_exercise("linear-regression")
     qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
     assert (plots.page, controls.units.isHidden()) == ("curves", False)

@@ -17,6 +17,7 @@ from clew_gui.app import Program, build_app
 from clew_gui.session.runs import RunModel
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.race.study_dialogs import LaneEdit
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.places import Places, find_places
@@ -202,7 +203,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     student.until(
         lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race", 4 * BOUND_S
     )
-    surface = plots.surface
+    surface = plots.page_of(SurfaceView)
     for run in session.runs.values():
         student.until(lambda run=run: taken(surface, run.id) == 400, "the whole path")  # type: ignore[misc]
         head = next(head for head in chart_of(surface).heads() if head.run.run_id == run.id)

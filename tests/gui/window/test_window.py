@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
 from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.plots.pages import offered
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
@@ -759,7 +760,7 @@ def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
 
 def test_runs_unfolded_below_curves_leave_the_room_to_pictures_in_a_small_window(open_window: Opener) -> None:
     window = open_window(fakes.example_session(), exercise="linear-regression", size=(1280, 800)).window
-    window.run_view.controls.offer_pages(surface=True, measured=False)
+    window.run_view.controls.offer_pages(offered(find_card(load_builtin().exercises, "linear-regression")))
     window.run_view.controls.pages.chosen.emit("curves")
     window.bottom.fold.click()
     assert window.bottom.table.isVisible()

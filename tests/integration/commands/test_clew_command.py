@@ -41,6 +41,7 @@ import sys
 from pathlib import Path
 from PySide6.QtCore import QTimer
 import msgspec
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.app import build_app
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import read_heads, read_runs
@@ -58,7 +59,7 @@ program.window.resize(1600, 900)
 program.window.show()
 
 def look():
-    said = program.window.run_view.plots.pictures.accessibleDescription()
+    said = program.window.run_view.plots.page_of(PicturesView).accessibleDescription()
     if "step" in said:
         print(said)
         program.app.quit()

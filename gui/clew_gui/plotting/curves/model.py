@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,8 +15,8 @@ Better = Literal["lower", "higher", "none"]
 
 @dataclass(frozen=True)
 class RunStyle:
-    """A run that is shown, with the ``history`` that has its values. ``index`` fixes its colour and dash; ``steps`` is
-    how many it is planned to do (0: unknown).
+    """A run that is shown, with its ``params`` and the ``history`` that has its values. ``index`` fixes its colour and
+    dash; ``steps`` is how many it is planned to do (0: unknown).
 
     A ``pinned`` run (the baseline) keeps its place in the gutter and the read-out however many runs are shown. Of one
     that is ``coming`` not all of the journal has been read yet.
@@ -32,6 +32,7 @@ class RunStyle:
     steps: int = 0
     coming: bool = False
     history: History = field(default_factory=History)
+    params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from clew_gui.views.actions.tabs.report_actions import ReportActions
 from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
 from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
 from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.runs.note_dialog import NoteDialog
@@ -87,8 +88,8 @@ class WindowActions(QObject):
 
     def _join_buttons(self) -> None:
         window = self.window
-        window.run_view.controls.log_toggled.connect(window.actions_["log_scale"].setChecked)
-        window.run_view.controls.whole_toggled.connect(window.actions_["whole_y"].setChecked)
+        window.run_view.controls.log.toggled.connect(window.actions_["log_scale"].setChecked)
+        window.run_view.controls.whole.toggled.connect(window.actions_["whole_y"].setChecked)
         window.top.site.clicked.connect(self.show_place)
         window.guide.code_asked.connect(self.show_code)
         window.next_run.code_asked.connect(self.show_code)
@@ -174,9 +175,9 @@ class WindowActions(QObject):
 
     def _join_plots(self) -> None:
         window, plots = self.window, self.window.run_view.plots
-        window.run_view.controls.copy_asked.connect(self.copy_picture)
+        window.run_view.controls.copy.clicked.connect(self.copy_picture)
         plots.run_clicked.connect(self.controller.select)
-        plots.pictures.deviations_taken.connect(window.next_run.use_value)
+        plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
 

@@ -21,36 +21,42 @@ from clew_gui.charts.gutter import gutter_for
 from clew_gui.plotting.axes.frame import Frame
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
+from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, View, resolve_plots
 from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
-from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curve_lines import CurveLines
+from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
-from clew_shared.params import ParamSpec
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
+from clew_shared.goal_settings import is_for
+from clew_shared.journal.events import Predicted
+from clew_shared.params import STEPS, ParamSpec
 
 _NOTE: Final = 18.0
 _LEAST_BOX: Final = 10.0
 """The least size of a box in pixels: a narrower one says nothing about that axis."""
 
 
-class CurvesView(ChartView):
+class CurvesView(PlotPage):
     """Shows the curves of runs. Nothing is drawn, and no timer runs, while nothing changed or nobody can see it."""
 
+    name = "Convergence plots"
+    units = has_log = every_step = True
+    switches = (("Logarithmic x axis", "log_x"), ("All of y", "whole"))
+    reset_text = "Reset the zoom\tHome"
     view_changed = Signal(object)
     framed = Signal()
     """A new frame was made."""
 
     def __init__(self, appearance: Appearance) -> None:
-        super().__init__(appearance, "Convergence plots", keys=True)
+        super().__init__(appearance)
         self._builder = SceneBuilder()
         self._crosshair = Crosshair()
         self.setups: tuple[PlotSetup, ...] = ()
         """The plots of the stack."""
-        self.runs: tuple[RunStyle, ...] = ()
-        """The runs shown."""
-        self.view = View()
-        """How the curves are shown."""
+        self._card: ExerciseCard | None = None
+        self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
+        self._prediction: Predicted | None = None
         self._left, self._footer = LEFT, 2.0
         self._corner: QWidget | None = None
         self.lines = CurveLines(self)
@@ -61,15 +67,48 @@ class CurvesView(ChartView):
         self.show_chart(self._lay_out)
 
     # ------------------------------------------------------------ what is shown
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show these runs."""
-        self.runs = tuple(runs)
+    def show_card(self, card: ExerciseCard) -> None:
+        """Show the plots of an exercise, with its goals and expected curves."""
+        self._card = card
+        steps = next((spec.default for spec in card.params if spec.name == STEPS), None)
+        self._builder.planned, self._builder.params = float(steps) if isinstance(steps, int) else 1000.0, card.params
+        self.set_plots(card.plots, card.goals, card.metrics)
+
+    def set_plots(
+        self, plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
+    ) -> None:
+        """Show these plots. ``metrics`` have the labels, and say whether higher or lower is better."""
+        self._specs = (tuple(plots), tuple(goals), tuple(metrics))
+        self._resolve()
+
+    def show_goals(self, data: set[str]) -> None:
+        """Shows only the goals that apply to the shown runs' data; all goals if no run is shown."""
+        if self._card is not None:
+            goals = tuple(goal for goal in self._card.goals if not data or any(is_for(goal, name) for name in data))
+            if goals != self._specs[1]:
+                self.set_plots(self._card.plots, goals, self._card.metrics)
+
+    def show_prediction(self, drawn: Predicted | None) -> None:
+        """Shows what a person expected before the selected run."""
+        if drawn != self._prediction:
+            self._prediction = drawn
+            self._resolve()
+
+    def _resolve(self) -> None:
+        found = resolve_plots(*self._specs)
+        self.setups = tuple(replace(setup, ghost=self._ghost(setup)) for setup in found)
         self.touch()
 
-    def set_setups(self, setups: Sequence[PlotSetup]) -> None:
-        """Show these plots."""
-        self.setups = tuple(setups)
-        self.touch()
+    def _ghost(self, setup: PlotSetup) -> Ghost | None:
+        drawn = self._prediction
+        if drawn is None or not drawn.steps or drawn.metric not in setup.metrics:
+            return setup.ghost
+        return Ghost(tuple(zip(drawn.steps, drawn.values, strict=False)), PREDICTED, stays=True)
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """Those of the plots."""
+        return [metric for setup in self.setups for metric in setup.metrics]
 
     def set_corner(self, widget: QWidget) -> None:
         """Keeps a small widget where the axes meet, while a part of the values is out of sight or all are asked for."""
@@ -80,11 +119,6 @@ class CurvesView(ChartView):
     def params(self) -> Sequence[ParamSpec]:
         """The hyperparameters that a run may change while it trains."""
         return self._builder.params
-
-    def set_exercise(self, planned: float, params: Sequence[ParamSpec]) -> None:
-        """Sets the steps on the axis before any run has values, and the hyperparameters."""
-        self._builder.planned, self._builder.params = planned, params
-        self.touch()
 
     def set_view(self, view: View) -> None:
         """Show the curves in another way. A zoom ends if the unit or the scale of x changes."""

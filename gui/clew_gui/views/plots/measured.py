@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from pathlib import Path
 
 from clew_gui.charts.drawing import TextSizes
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun
 from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.plotting.measured import measured_plots
-from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
-from clew_shared.cards import SeriesPlot
+from clew_shared.cards import ExerciseCard, SeriesPlot
+from clew_shared.exporters.rows import series_of
+from clew_shared.exporters.tables import write_series
 
 
-class MeasuredView(ChartView):
-    """Shows what the runs measured, as the plots of the exercise's card."""
+class MeasuredView(PlotPage):
+    """Shows what the runs measured, as the plots of the exercise's card; without any, one for each quantity."""
+
+    name = "Measurements"
+    has_log = True
+    switches = (("Logarithmic axes", "log_y"),)
 
     def __init__(self, appearance: Appearance) -> None:
-        super().__init__(appearance, "Measurements", keys=True)
+        super().__init__(appearance)
         self._specs: tuple[SeriesPlot, ...] = ()
-        self._runs: tuple[RunStyle, ...] = ()
-        self._asked: object = None
-        """What the runs had measured when a frame was asked for."""
-        self.log = True
-        """Whether axes that the card makes logarithmic are so now."""
         self.show_chart(self._lay_out)
 
     def _lay_out(self, box: Box, sizes: TextSizes) -> MeasuredChart:
-        taken = ((run, run.history.series) for run in self._runs if run.history.series)
+        taken = ((run, run.history.series) for run in self.runs if run.history.series)
         runs = [MeasuredRun(run, measured_plots(self._specs, series)) for run, series in taken]
-        return MeasuredChart(runs, box, sizes, self.log)
+        return MeasuredChart(runs, box, sizes, self.view.log_y)
 
-    def set_plots(self, specs: Sequence[SeriesPlot]) -> None:
-        """Show these plots of a card; without any, one for each measured quantity."""
-        self._specs = tuple(specs)
+    def show_card(self, card: ExerciseCard) -> None:
+        """Show the plots of a card."""
+        self._specs = card.measured
         self.redraw()
 
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show these runs."""
-        self._runs = tuple(runs)
-        self.touch()
+    def _news(self) -> object:
+        return [(run, [(name, len(one.x), one.last) for name, one in run.history.series.items()]) for run in self.runs]
 
-    def touch(self) -> None:
-        """Asks for a new frame if the runs are others or have measured more."""
-        now = [(run, [(name, len(one.x), one.last) for name, one in run.history.series.items()]) for run in self._runs]
-        if now != self._asked:
-            self._asked = now
-            super().touch()
-
-    def set_log(self, on: bool) -> None:
-        """Makes axes logarithmic if the card asks for that."""
-        self.log = on
-        self.redraw()
-
-    def reset_zoom(self) -> None:
-        """Does nothing, because all points are always in sight."""
+    def table(self) -> Callable[[Path], None]:
+        """Writes all points of the shown runs."""
+        found = [(run.run_id, rows) for run in self.runs for rows in series_of(run.history)]
+        return lambda path: write_series(path, found)

@@ -6,43 +6,47 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.chart import Chart, ChartPage
+from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.page import curves_chart
+from clew_gui.charts.drawing import Drawing, Group
 from clew_gui.plotting.axes.numbers import count_text
 from clew_gui.plotting.axes.ticks import XUnit
-from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, RunStyle, View, resolve_plots
+from clew_gui.plotting.curves.model import RunStyle, View
 from clew_gui.plotting.curves.smoothing import window_for
 from clew_gui.plotting.curves.units import knows
-from clew_gui.plotting.pictures import deviations_at, write_pictures
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
-from clew_gui.views.plots.by_hand import ByHandView
+from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView
-from clew_gui.views.plots.export import Below, plots_page
-from clew_gui.views.plots.kinds import KINDS_OF, Kind, Page, PlotKind
-from clew_gui.views.plots.measured import MeasuredView
-from clew_gui.views.plots.pictures import PicturesView
+from clew_gui.views.plots.pages import BOTH, PAGES, kinds_of, offered
+from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.plots.replay import ReplayBar, replay_steps
-from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.theme.parts import Appearance, column, row
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec, SurfaceSpec
-from clew_shared.exporters.rows import rows_of, series_of
-from clew_shared.exporters.tables import write_curves, write_series
-from clew_shared.goal_settings import is_for
-from clew_shared.journal.events import Histogram, Predicted
+from clew_shared.cards import ExerciseCard
+from clew_shared.exporters.rows import rows_of
+from clew_shared.exporters.tables import write_curves
 from clew_shared.journal.lifecycle import TERMINAL
-from clew_shared.params import STEPS, convert
 
 _LOW: Final = 300
 """Pixels of height below which curves have no slider over their steps: they need the room."""
+Below = Callable[[CurvesChart, float, float], tuple[Chart, float] | None]
+"""Makes the chart below curves, of their width and from a row on, with its height; None for none."""
+Kind = TypeVar("Kind", bound=PlotPage)
+_LEAST: Final = (860, 480)
+_LEAST_OTHER: Final = (560, 420)
+_MOST: Final = (1600, 1200)
+_SHARPNESS: Final = 2.0
+"""Pixels of a map for each logical one in a file."""
 KINDS: Final = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Values (*.csv)"}
 
 
@@ -80,12 +84,11 @@ class _Writer(QObject):
 
 
 class ConvergencePlots(QWidget):
-    """Live curves of several runs, plots above each other with one x axis, and the other kinds of plots as pages.
+    """The pages of plots of several runs: live curves above each other with one x axis, and the other kinds.
 
     Say what to show with ``show_card`` and ``show_runs``, and with ``show_news`` that runs recorded more: every frame
-    is drawn from their histories. How they are shown is set with ``set_unit``, ``set_log_y``, ``set_log_x`` and
-    ``set_smoothing``. All calls are cheap: drawing happens at most 25 times a second, and not at all while the panel
-    cannot be seen.
+    is drawn from their histories. How they are shown is set with ``change``. All calls are cheap: drawing happens at
+    most 25 times a second, and not at all while the panel cannot be seen.
     """
 
     run_clicked = Signal(str)
@@ -102,69 +105,64 @@ class ConvergencePlots(QWidget):
         self.appearance = appearance
         self._card: ExerciseCard | None = None
         self._shown: dict[str, RunModel] = {}
-        self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
-        self._prediction: Predicted | None = None
-        self.canvas = CurvesView(appearance)
-        self.surface = SurfaceView(appearance)
-        self.measured = MeasuredView(appearance)
-        self.pictures = PicturesView(appearance)
-        self.by_hand = ByHandView(appearance)
+        self.kinds = {page.name: page.kind(appearance) for page in PAGES}
+        self.canvas = self.page_of(CurvesView)
         self.below: Below | None = None
         """What else is below the curves in a file."""
-        self.pictures.deviations = self._deviations
-        self.kinds: dict[Kind, PlotKind] = {
-            "curves": self.canvas,
-            "surface": self.surface,
-            "measured": self.measured,
-            "pictures": self.pictures,
-            "by_hand": self.by_hand,
-        }
-        self._page: Page = "curves"
-        self._drawn: dict[str, SurfaceView | MeasuredView | PicturesView | ByHandView] = {
-            "surface": self.surface,
-            "measured": self.measured,
-            "pictures": self.pictures,
-            "by_hand": self.by_hand,
-        }
-        for kind in self._drawn.values():
-            kind.hide()
+        self.page = "curves"
+        """The page that is shown."""
         self.replay = ReplayBar(appearance, self)
-        self.replay.moved.connect(self._show_step)
-        self.pictures.stepped.connect(self.replay.walk)
-        self.pictures.steps_changed.connect(self._offer_steps)
+        self.replay.moved.connect(lambda step: self.change(until=step))
         self.canvas.framed.connect(self._align_slider)
-        self.canvas.view_changed.connect(self._offer_steps)
-        kinds = row(self.canvas, *self._drawn.values(), gap=8)
-        for part in (self.canvas, *self._drawn.values()):
-            kinds.setStretchFactor(part, 9 if part is self.surface else 11)
-        foot = row(self.replay, self.pictures.extras, gap=8)
-        foot.setStretchFactor(self.replay, 3)
-        foot.setStretchFactor(self.pictures.extras, 2)
+        self.canvas.view_changed.connect(self._show_view)
+        kinds, foot = row(gap=8), row(gap=8)
+        foot.addWidget(self.replay, 3)
+        for kind in self.kinds.values():
+            kinds.addWidget(kind, kind.stretch)
+            if kind.extras is not None:
+                foot.addWidget(kind.extras, 2)
+            kind.picked.connect(self.run_clicked)
+            kind.stepped.connect(self.replay.walk)
+            kind.steps_changed.connect(self._offer_steps)
+            kind.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+            kind.customContextMenuRequested.connect(lambda at, kind=kind: self.menu().popup(kind.mapToGlobal(at)))
         box = column(kinds, foot, gap=2, parent=self)
         box.setStretchFactor(kinds, 1)
-        self._offer_steps()
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
-        self.canvas.picked.connect(self.run_clicked)
-        self.surface.picked.connect(self.run_clicked)
-        for part in (self.canvas, *self._drawn.values()):
-            part.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-            part.customContextMenuRequested.connect(lambda at, part=part: self._show_menu(part, at))
-        self.setFocusProxy(self.canvas)
+        self.show_page(self.page)
+
+    def page_of(self, kind: type[Kind]) -> Kind:
+        """The widget of a kind of plot."""
+        return next(one for one in self.kinds.values() if isinstance(one, kind))
 
     # ------------------------------------------------------------ what to show
     def show_card(self, card: ExerciseCard) -> None:
         """Show the plots of an exercise, with its goals and expected curves."""
         if card != self._card:
             self._card = card
-            steps = next((spec.default for spec in card.params if spec.name == STEPS), None)
-            self.canvas.set_exercise(float(steps) if isinstance(steps, int) else 1000.0, card.params)
-            self.set_plots(card.plots, card.goals, card.metrics)
-            self.set_surfaces(card.surfaces)
-            self.measured.set_plots(card.measured)
-            self.pictures.set_pictures(card.pictures)
-            self.by_hand.set_network(card.by_hand)
+            for kind in self.kinds.values():
+                kind.show_card(card)
+            self.show_page(self.page)  # another kind may be beside the curves
             self.replay.go_to(None)
+
+    def show_page(self, page: str) -> None:
+        """Shows one kind of plots, or the curves and what goes beside them. Whoever owns the buttons chooses it: no
+        other call changes the page, or the button would mark one that is not shown."""
+        self.page = page
+        shown = self.shown_kinds
+        for kind in self.kinds.values():
+            kind.stand_beside(page == BOTH)
+            kind.setVisible(kind in shown)
+            if kind.extras is not None:
+                kind.extras.setVisible(kind in shown)
+        self.setFocusProxy(shown[0].first)
+        self._offer_steps()
+
+    @property
+    def shown_kinds(self) -> list[PlotPage]:
+        """The kinds of plots that are on the page."""
+        return [self.kinds[name] for name in kinds_of(self.page, offered(self._card))]
 
     def show_runs(
         self, runs: Sequence[RunModel], selected: str, pinned: str, indices: Mapping[str, int], next_data: str = ""
@@ -176,7 +174,7 @@ class ConvergencePlots(QWidget):
         self._shown = {run.id: run for run in runs}
         data = {run.id: words.run_data(run, self._card) for run in runs}
         differ = len(set(data.values())) > 1
-        self._show_goals({name for name in (*data.values(), *(() if runs else (next_data,))) if name})
+        self.canvas.show_goals({name for name in (*data.values(), *(() if runs else (next_data,))) if name})
         self.set_runs(
             [
                 RunStyle(
@@ -190,37 +188,33 @@ class ConvergencePlots(QWidget):
                     steps=run.history.fold.steps,
                     coming=_is_coming(run),
                     history=run.history,
+                    params=run.spec.params,
                 )
                 for run in runs
             ]
         )
-        self._set_prediction(next((run.history.prediction for run in runs if run.id == selected), None))
+        self.canvas.show_prediction(next((run.history.prediction for run in runs if run.id == selected), None))
 
     def show_news(self, changed: Collection[str]) -> None:
         """Draws what is new of those of these runs that are shown."""
         if any(run.run_id in changed for run in self.canvas.runs):
             self.set_runs([self._as_now(run) for run in self.canvas.runs])
-            for kind in self.kinds.values():
-                kind.touch()
 
     # ------------------------------------------------------------ steps
     def _offer_steps(self) -> None:
-        """The steps that one can go to: those of the pictures where only these are shown, else all."""
-        shown = KINDS_OF[self.page]
-        there = bool({"curves", "surface", "pictures"} & set(shown))
-        if shown == ("pictures",):
-            steps: Sequence[int] = self.pictures.steps
-        else:
-            taken = self.pictures.steps if "pictures" in shown else []
-            last = max([run.history.last_step for run in self.canvas.runs] + taken, default=0)
-            steps = replay_steps(last, even=self._has_even_steps) if there else ()
-        self.replay.offer(steps, between=shown != ("pictures",))
-        visible = len(steps) > 1 and (self.height() >= _LOW or "curves" not in shown)
+        """The steps that one can go to: all, or those at which the page has something of its own to show."""
+        shown = self.shown_kinds
+        every = any(kind.every_step for kind in shown)
+        steps: Sequence[int] = [step for kind in shown for step in kind.steps]
+        if every:
+            last = max([run.history.last_step for run in self.canvas.runs] + list(steps), default=0)
+            steps = replay_steps(last, even=self._has_even_steps)
+        self.replay.offer(steps, between=every)
+        visible = len(steps) > 1 and (self.height() >= _LOW or self.canvas not in shown)
         self.replay.setVisible(visible)
         self._align_slider()
         if not visible:  # nobody could go back from there
             self.replay.go_to(None)
-        self.pictures.extras.setVisible("pictures" in shown and bool(self.pictures.steps))
 
     def _align_slider(self) -> None:
         """Puts the slider below the x axis of the curves, each of its places below its step, where that can be."""
@@ -236,11 +230,11 @@ class ConvergencePlots(QWidget):
         view = self.view
         return not self.canvas.isHidden() and view.unit is XUnit.STEP and not view.log_x and view.zoom is None
 
-    def _show_step(self, step: int | None) -> None:
-        """Show everything as it was at this step; None: as it is now."""
-        self.canvas.set_view(replace(self.view, until=step))
-        self.surface.set_until(step)
-        self.pictures.set_step(step)
+    def _show_view(self, view: View) -> None:
+        for kind in self.kinds.values():
+            if kind is not self.canvas:
+                kind.set_view(view)
+        self._offer_steps()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Gives the height of the slider to the curves where they need it."""
@@ -251,55 +245,6 @@ class ConvergencePlots(QWidget):
         run = self._shown.get(style.run_id)
         return style if run is None else replace(style, coming=_is_coming(run), history=run.history)
 
-    def _show_goals(self, data: set[str]) -> None:
-        """Shows only the goals that apply to the shown runs' data; all goals if no run is shown."""
-        if self._card is not None:
-            goals = tuple(goal for goal in self._card.goals if not data or any(is_for(goal, name) for name in data))
-            if goals != self._specs[1]:
-                self.set_plots(self._card.plots, goals, self._card.metrics)
-
-    def set_plots(
-        self, plots: Sequence[PlotSpec], goals: Sequence[Goal] = (), metrics: Sequence[MetricSpec] = ()
-    ) -> None:
-        """Show these plots. ``metrics`` have the labels, and say whether higher or lower is better."""
-        self._specs = (tuple(plots), tuple(goals), tuple(metrics))
-        self._resolve()
-
-    def _set_prediction(self, drawn: Predicted | None) -> None:
-        """Sets what a person expected before the selected run."""
-        if drawn != self._prediction:
-            self._prediction = drawn
-            self._resolve()
-
-    def set_surfaces(self, surfaces: Sequence[SurfaceSpec]) -> None:
-        """The first of an exercise's surfaces, for the page "surface"."""
-        self.surface.set_surface(surfaces[0] if surfaces else None, self._specs[2])
-
-    def show_page(self, page: Page) -> None:
-        """The curves, the surface or pictures, alone or beside the curves; or what was measured. Whoever owns the
-        buttons chooses it: no other call changes the page, or the button would mark one that is not shown."""
-        self._page = page
-        self.surface.list_runs(page != "both")
-        for name, kind in self.kinds.items():
-            kind.setVisible(name in KINDS_OF[page])
-        self.setFocusProxy(self._drawn.get(page, self.canvas))
-        self._offer_steps()
-
-    @property
-    def page(self) -> Page:
-        """Returns the page that is shown."""
-        return self._page
-
-    def _resolve(self) -> None:
-        setups = resolve_plots(*self._specs)
-        self.canvas.set_setups([replace(setup, ghost=self._ghost(setup)) for setup in setups])
-
-    def _ghost(self, setup: PlotSetup) -> Ghost | None:
-        drawn = self._prediction
-        if drawn is None or not drawn.steps or drawn.metric not in setup.metrics:
-            return setup.ghost
-        return Ghost(tuple(zip(drawn.steps, drawn.values, strict=False)), PREDICTED, stays=True)
-
     def set_runs(self, runs: Sequence[RunStyle]) -> None:
         """Show these runs, in the order of their labels."""
         for kind in self.kinds.values():
@@ -307,49 +252,15 @@ class ConvergencePlots(QWidget):
         self._offer_steps()
         self.shown.emit()
 
-    def _deviations(
-        self, run: str, taken: Histogram, mean: str, name: str, threshold: float
-    ) -> tuple[float, Problem | None] | None:
-        """Returns how many deviations above the run's mean a threshold is, and why no run can be set to so many; None
-        if the run did not record what this needs."""
-        known = self._shown.get(run)
-        param = next((spec for spec in self._card.params if spec.name == name), None) if self._card else None
-        if known is None or param is None or taken.threshold is None:
-            return None
-        number = known.spec.params.get(name, param.default)
-        means = known.history.column(mean)
-        before = means.values[means.steps < taken.step]
-        if not len(before) or not isinstance(number, int | float):
-            return None
-        found = deviations_at(threshold, taken.threshold, float(before[-1]), number)
-        return (found, convert(param, round(found, 2))[1]) if found is not None else None
-
     # ------------------------------------------------------------ how it is looked at
     @property
     def view(self) -> View:
         """Unit, scales, smoothing and zoom."""
         return self.canvas.view
 
-    def set_unit(self, unit: XUnit | str) -> None:
-        """Sets the unit of x: "step", "epoch", "images" or "seconds"."""
-        self.canvas.set_view(replace(self.view, unit=XUnit(unit)))
-
-    def set_log_y(self, on: bool) -> None:
-        """Makes value axes logarithmic if the exercise asks for that."""
-        self.canvas.set_view(replace(self.view, log_y=on))
-        self.measured.set_log(on)
-
-    def set_whole_y(self, on: bool) -> None:
-        """Shows all values, or only the range that is worth seeing."""
-        self.canvas.set_view(replace(self.view, whole=on, y_zoom=()))
-
-    def set_log_x(self, on: bool) -> None:
-        """A logarithmic x axis."""
-        self.canvas.set_view(replace(self.view, log_x=on))
-
-    def set_smoothing(self, amount: float) -> None:
-        """Sets the smoothing, from 0 (none) to 1."""
-        self.canvas.set_view(replace(self.view, smoothing=min(max(amount, 0.0), 1.0)))
+    def change(self, **fields: Any) -> None:
+        """Looks at the plots in another way: ``fields`` are those of a ``View``."""
+        self.canvas.set_view(replace(self.view, **fields))
 
     def smoothing_text(self) -> str:
         """The smoothing in words, for a tooltip."""
@@ -370,8 +281,28 @@ class ConvergencePlots(QWidget):
 
     # ------------------------------------------------------------ files
     def _picture(self) -> ChartPage:
-        beside = next((self._drawn[kind] for kind in KINDS_OF[self.page] if kind in self._drawn), None)
-        return plots_page(self.canvas, self.appearance.theme, beside, self.below)
+        """The page for a file, with units and labels, larger than the window where that is small."""
+        theme, width, height = self.appearance.theme, 0.0, 0.0
+        drawing = Drawing(theme, SIZES)
+        for kind in self.shown_kinds:
+            if kind is self.canvas:
+                width, height = max(kind.width(), _LEAST[0]), max(kind.height(), _LEAST[1])
+                shown = self.canvas.drawn_setups, kind.runs, kind.view
+                curves = curves_chart(*shown, (width, height), theme, SIZES, self.canvas.params)
+                curves.draw(drawing)
+                lower = self.below(curves, width, height) if self.below is not None else None
+                if lower is not None:
+                    lower[0].draw(drawing)
+                    height += lower[1]
+                continue
+            wide = min(max(kind.width(), _LEAST_OTHER[0]), _MOST[0])
+            height = max(height, min(max(kind.height(), _LEAST_OTHER[1]), _MOST[1]))
+            other = Drawing(theme, SIZES)
+            kind.draw_to(other, wide, height, _SHARPNESS)
+            drawing.items.append(Group(tuple(other.items), shift=(width, 0.0)))
+            width += wide
+        words = self.shown_kinds[0].accessibleDescription()
+        return ChartPage(width, height, drawing.items, "Convergence plots", words, theme.surface)
 
     def copy_picture(self) -> None:
         """Put the plots on the clipboard as a picture."""
@@ -386,16 +317,12 @@ class ConvergencePlots(QWidget):
         write_svg(path, self._picture())
 
     def _table(self) -> Callable[[Path], None]:
-        """Returns a function that writes every value of the shown curves, or of what was measured, or the pictures that
-        are shown: the values shown now, even if new ones arrive before it has written them."""
-        if self.page == "measured":
-            measured = [(run.run_id, rows) for run in self.canvas.runs for rows in series_of(run.history)]
-            return lambda path: write_series(path, measured)
-        if self.page == "pictures":
-            run, taken = self.pictures.shown
-            return lambda path: write_pictures(path, run, taken)
-        metrics = {metric for setup in self.canvas.setups for metric in setup.metrics}
-        metrics |= set(self.surface.spec.metrics if self.surface.spec is not None else ())
+        """Returns a function that writes every value that is shown: the values shown now, even if new ones arrive
+        before it has written them."""
+        table = self.shown_kinds[0].table()
+        if table is not None:
+            return table
+        metrics = {metric for kind in self.kinds.values() for metric in kind.metrics}
         shown = ((run, rows) for run in self.canvas.runs for rows in rows_of(run.history) if rows.metric in metrics)
         curves = [(run.run_id, run.label, rows) for run, rows in shown]
         return lambda path: write_curves(path, curves)
@@ -429,22 +356,15 @@ class ConvergencePlots(QWidget):
         """Makes the menu of the plots, for a right click or a button."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        if self.page == "measured":
-            self._entry(menu, "Logarithmic axes", lambda: self.set_log_y(not self.view.log_y)).setCheckable(True)
-            menu.actions()[0].setChecked(self.view.log_y)
-        elif self.page == "by_hand":
-            self._entry(menu, "Start again", self.reset_zoom)
-        elif self.page == "pictures":
-            self._entry(menu, "All pictures, as they are now", self.reset_zoom)
-        elif self.page == "surface":
-            self._entry(menu, "Show the whole map\tHome", self.reset_zoom)
-        else:
-            self._entry(menu, "Logarithmic x axis", lambda: self.set_log_x(not self.view.log_x)).setCheckable(True)
-            menu.actions()[0].setChecked(self.view.log_x)
-            whole = self._entry(menu, "All of y", lambda: self.set_whole_y(not self.view.whole))
-            whole.setCheckable(True)
-            whole.setChecked(self.view.whole)
-            self._entry(menu, "Reset the zoom\tHome", self.reset_zoom).setEnabled(self.view.is_zoomed)
+        first = self.shown_kinds[0]
+        for text, name in first.switches:
+            on = bool(getattr(self.view, name))
+            entry = self._entry(menu, text, lambda name=name, on=on: self.change(**{name: not on}))
+            entry.setCheckable(True)
+            entry.setChecked(on)
+        if first.reset_text:
+            entry = self._entry(menu, first.reset_text, self.reset_zoom)
+            entry.setEnabled(first is not self.canvas or self.view.is_zoomed)
         menu.addSeparator()
         self._entry(menu, "Copy as a picture", self.copy_picture)
         for kind, text in (("png", "As a picture, PNG…"), ("svg", "As a drawing, SVG…"), ("csv", "Values, CSV…")):
@@ -456,9 +376,6 @@ class ConvergencePlots(QWidget):
         entry = menu.addAction(text)
         entry.triggered.connect(lambda _checked=False: action())
         return entry
-
-    def _show_menu(self, part: QWidget, at: QPoint) -> None:
-        self.menu().popup(part.mapToGlobal(at))
 
 
 def _is_coming(run: RunModel) -> bool:

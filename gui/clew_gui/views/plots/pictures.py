@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
@@ -17,43 +18,37 @@ from clew_gui.charts.pictures.tile import Tile
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.axes.numbers import value_text
 from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.pictures import TakenPicture, steps_of, taken_at
-from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.plotting.pictures import TakenPicture, deviations_at, steps_of, taken_at, write_pictures
 from clew_gui.views.charts.painter import SIZES
+from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance, label, row
 from clew_shared.base.problem import Problem
-from clew_shared.cards import PictureSpec
+from clew_shared.cards import ExerciseCard, PictureSpec
 from clew_shared.journal.events import Histogram
+from clew_shared.params import convert
 
 _FINE: Final = 1000
 """Places of the threshold's slider."""
 _USE: Final = "Put so many deviations into the form of the next run"
-Deviations = tuple[float, Problem | None]
-"""How many deviations a threshold is, and why no run can be set to so many."""
 
 
-class PicturesView(ChartView):
+class PicturesView(PlotPage):
     """Shows the selected run's pictures, or those of the last run that has any, as they were at ``step`` (None: at the
     end, also when more are taken); beside them those of another run, if one is chosen. ``extras`` are the controls of
     what is shown, for the foot of the plots."""
 
-    steps_changed = Signal()
-    """Another run is shown, or it took more pictures."""
+    name = "Pictures"
+    reset_text = "All pictures, as they are now"
     deviations_taken = Signal(str, float)
     """Asks to give this parameter this value."""
 
     def __init__(self, appearance: Appearance) -> None:
-        super().__init__(appearance, "Pictures", keys=True)
+        super().__init__(appearance)
+        self._card: ExerciseCard | None = None
         self._specs: tuple[PictureSpec, ...] = ()
-        self._runs: tuple[RunStyle, ...] = ()
-        self._asked: object = None
-        """The pictures that there were when a frame was asked for."""
         self._large = self._other = ""
         self._thresholds: dict[str, float] = {}
         """Those that were moved by hand."""
-        self.step: int | None = None
-        self.deviations: Callable[[str, Histogram, str, str, float], Deviations | None] = lambda *_asked: None
-        """Asked with a run's id, its histogram, the names of metric and parameter, and the threshold."""
         self._wanted: tuple[str, float] | None = None
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._run = label("", "captionStrong")
@@ -83,9 +78,9 @@ class PicturesView(ChartView):
         self.show_chart(self._lay_out)
 
     # ------------------------------------------------------------ what is shown
-    def set_pictures(self, specs: Sequence[PictureSpec]) -> None:
+    def show_card(self, card: ExerciseCard) -> None:
         """The pictures of an exercise's card, with their thresholds where the exercise has them."""
-        self._specs, self.step = tuple(specs), None
+        self._card, self._specs = card, card.pictures
         self.reset_zoom()
 
     def reset_zoom(self) -> None:
@@ -93,17 +88,8 @@ class PicturesView(ChartView):
         self._thresholds.clear()
         self.enlarge("")
 
-    def set_runs(self, runs: Sequence[RunStyle]) -> None:
-        """Show the selected one of these runs."""
-        self._runs = tuple(runs)
-        self.touch()
-
-    def touch(self) -> None:
-        """Asks for a new frame if the runs are others or have taken more pictures."""
-        taken = [[(len(known), known[-1]) for known in run.history.figures.values()] for run in self._runs]
-        if (self._runs, taken) != self._asked:
-            self._asked = self._runs, taken
-            super().touch()
+    def _news(self) -> object:
+        return self.runs, [[(len(known), known[-1]) for known in run.history.figures.values()] for run in self.runs]
 
     def redraw(self) -> None:
         """Lay the pictures out again, and make the controls fit what is shown."""
@@ -127,8 +113,8 @@ class PicturesView(ChartView):
     @property
     def run(self) -> RunStyle | None:
         """The run whose pictures are shown."""
-        there = [run for run in self._runs if run.history.figures]
-        selected = [run for run in self._runs if run.selected]
+        there = [run for run in self.runs if run.history.figures]
+        selected = [run for run in self.runs if run.selected]
         return next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
 
     @property
@@ -143,13 +129,13 @@ class PicturesView(ChartView):
         return self._taken_of(self.run)
 
     def _taken_of(self, run: RunStyle | None) -> tuple[TakenPicture, ...]:
-        found = taken_at(self._specs, run.history.figures if run is not None else {}, self.step)
+        found = taken_at(self._specs, run.history.figures if run is not None else {}, self.view.until)
         return tuple(one for one in found if self._large in ("", one.spec.id))
 
     @property
     def _more_runs(self) -> list[RunStyle]:
         """The shown runs that took pictures as well."""
-        return [run for run in self._runs if run.history.figures and run is not self.run]
+        return [run for run in self.runs if run.history.figures and run is not self.run]
 
     @property
     def other(self) -> RunStyle | None:
@@ -160,12 +146,6 @@ class PicturesView(ChartView):
         """Show the pictures of this run as well; of none for an empty id."""
         self._other = run
         self.redraw()
-
-    def set_step(self, step: int | None) -> None:
-        """Show the pictures as they were at ``step``; None: the latest ones."""
-        if step != self.step:
-            self.step = step
-            self.redraw()
 
     def set_threshold(self, picture: str, value: float) -> None:
         """Move the threshold of a histogram."""
@@ -196,11 +176,10 @@ class PicturesView(ChartView):
         """The pictures for a file, with their step."""
         self._lay_out(Box(0, 0, width, height), SIZES, for_file=True).draw(drawing)
 
-    @property
-    def shown(self) -> tuple[str, tuple[TakenPicture, ...]]:
-        """The run, and its pictures as they are shown."""
-        run = self.run
-        return (run.run_id if run is not None else "", self.taken)
+    def table(self) -> Callable[[Path], None]:
+        """Writes the pictures that are shown."""
+        run, taken = self.run.run_id if self.run is not None else "", self.taken
+        return lambda path: write_pictures(path, run, taken)
 
     @property
     def said(self) -> str:
@@ -245,11 +224,20 @@ class PicturesView(ChartView):
         self.use.setEnabled(self._wanted is not None)
         self.use.setToolTip(refused.text if refused else _USE)
 
-    def _number_of(self, taken: TakenPicture, value: float) -> Deviations | None:
-        run, spec = self.run, taken.spec
-        if run is None or not spec.deviations or not isinstance(taken.figure, Histogram):
+    def _number_of(self, taken: TakenPicture, threshold: float) -> tuple[float, Problem | None] | None:
+        """How many deviations above the run's mean a threshold is, and why no run can be set to so many; None if the
+        run did not record what this needs."""
+        run, spec, figure = self.run, taken.spec, taken.figure
+        param = next((one for one in self._card.params if one.name == spec.deviations), None) if self._card else None
+        if run is None or param is None or not isinstance(figure, Histogram) or figure.threshold is None:
             return None
-        return self.deviations(run.run_id, taken.figure, spec.mean, spec.deviations, value)
+        number = run.params.get(param.name, param.default)
+        means = run.history.column(spec.mean)
+        before = means.values[means.steps < figure.step]
+        if not len(before) or not isinstance(number, int | float):
+            return None
+        found = deviations_at(threshold, figure.threshold, float(before[-1]), number)
+        return (found, convert(param, round(found, 2))[1]) if found is not None else None
 
     def _take(self) -> None:
         if self._wanted is not None:

@@ -6,8 +6,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QSlider, QToolButton, QWidget
 
+from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.views.form.fields import keep_from_wheel
-from clew_gui.views.plots.kinds import Page
+from clew_gui.views.plots.pages import BOTH, PAGES, Page, kinds_of, offered
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
@@ -31,13 +32,6 @@ from clew_gui.views.theme.parts import (
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 
-PAGES = (
-    ("curves", "Curves"),
-    ("surface", "Surface"),
-    ("pictures", "Pictures"),
-    ("by_hand", "By hand"),
-    ("both", "Both"),
-)
 UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
 LOW = 560
 NARROW = 660
@@ -109,34 +103,26 @@ class PlotControls(QWidget):
     """The controls of how curves are shown, and of their exports."""
 
     page_changed = Signal(str)
-    """A page of ``views.plots.kinds``."""
-    unit_chosen = Signal(str)
-    log_toggled = Signal(bool)
-    whole_toggled = Signal(bool)
-    """Asks to show all values, or only the range that is worth seeing."""
-    reset_asked = Signal()
-    smoothing_moved = Signal(float)
-    copy_asked = Signal()
+    """A page of ``views.plots.pages``."""
     export_asked = Signal(str)
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._page: Page = "curves"
-        self._chosen_page = ""
-        self._zoomed = False
-        self._surface = self._measured = self._pictures = self._by_hand = False
-        self._log = True
-        self.pages = Segments(PAGES, "curves", "Plots")
+        self.page = "curves"
+        """The page that is shown."""
+        self.chosen_page = ""
+        """The page that a person chose; empty for none."""
+        self._offered: tuple[Page, ...] = ()
+        self._zoomed, self._log = False, True
+        self.pages = Segments([*((page.name, page.title) for page in PAGES), (BOTH, "Both")], "curves", "Plots")
         self.pages.setToolTip("Curves over the steps, paths over the loss surface, pictures, or a step by hand")
         self.pages.chosen.connect(self.choose_page)
         self.pages.hide()
         self.units = Segments(UNITS, "step", "X axis")
-        self.units.chosen.connect(self.unit_chosen)
         self.log = QCheckBox("Log axes")
         self.log.setChecked(True)
         self.log.setAccessibleName("Logarithmic axes where a plot asks for them")
         self.log.setToolTip(native_keys("Logarithmic value axes where the exercise asks for them (Ctrl+G)"))
-        self.log.toggled.connect(self.log_toggled)
         self.whole = QToolButton()  # it is shown at the axes, see RunView
         self.whole.setProperty("role", "corner")
         self.whole.setText("All of y")
@@ -144,13 +130,11 @@ class PlotControls(QWidget):
         self.whole.setFont(font("caption"))
         self.whole.setCheckable(True)
         self.whole.setToolTip("Show all values; otherwise the steep start and values that diverge may be cut off")
-        self.whole.toggled.connect(self.whole_toggled)
         for button in (self.log, self.whole):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
         self.reset = Button(
             appearance, "Reset zoom", "", "reset", "Show everything again (Home). Drag a box to zoom into it."
         )
-        self.reset.clicked.connect(self.reset_asked)
         self.reset.hide()
         self.smoothing = QSlider(Qt.Orientation.Horizontal)
         self.smoothing.setRange(0, 100)
@@ -159,13 +143,11 @@ class PlotControls(QWidget):
         keep_from_wheel(self.smoothing)
         self.smoothing.setAccessibleName("Smoothing")
         self.smoothing.setToolTip("Smoothing; the raw curve stays visible in the background")
-        self.smoothing.valueChanged.connect(lambda value: self.smoothing_moved.emit(value / 100))
         self._smooth_word = label("Smoothing", "body", "2")
         self._smooth_word.setBuddy(self.smoothing)
-        copy = IconButton(
+        self.copy = IconButton(
             appearance, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)"
         )
-        copy.clicked.connect(self.copy_asked)
         kinds = {**PICTURES, "csv": "Values, CSV…"}
         self.export = export_button(appearance, "Export the plots", kinds, self.export_asked.emit, " (Ctrl+Shift+S)")
         row(
@@ -178,7 +160,7 @@ class PlotControls(QWidget):
             self.smoothing,
             None,
             self.reset,
-            copy,
+            self.copy,
             self.export,
             parent=self,
         )
@@ -194,13 +176,14 @@ class PlotControls(QWidget):
         self._make_room()
 
     def _make_room(self) -> None:
-        curves = self._page not in ("surface", "measured", "pictures", "by_hand")
+        kinds = [page.kind for page in PAGES if page.name in kinds_of(self.page, self._offered)]
+        curves = any(kind.units for kind in kinds)
         room = self.width() - (0 if self.pages.isHidden() else self.pages.sizeHint().width() + 8)
         self.units.setVisible(curves)
         self.reset.setVisible(curves and self._zoomed)
         self.reset.set_words("Reset zoom" if room >= WIDE else "Reset")
         self.smoothing.setVisible(curves and (room >= NARROW or not self._zoomed))
-        self.log.setVisible(self._log and self._page not in ("surface", "pictures", "by_hand"))
+        self.log.setVisible(self._log and any(kind.has_log for kind in kinds))
         for key, needed in (("epoch", 540), ("images", NARROW)):
             self.units.button(key).setVisible(room >= needed or self.units.current() == key)
         self._smooth_word.setVisible(curves and room >= NARROW + 60 + (110 if self._zoomed else 0))
@@ -213,65 +196,41 @@ class PlotControls(QWidget):
             self._zoomed = zoomed
             self._make_room()
 
-    def offer_pages(
-        self, surface: bool, measured: bool, pictures: bool = False, log: bool = True, by_hand: bool = False
-    ) -> None:
-        """Whether the exercise has a surface, pictures or a network to go through by hand, or only what it measures;
-        ``log``: whether any of its plots asks for a logarithmic axis."""
-        self._surface, self._measured, self._pictures, self._log = surface, measured, pictures, log
-        self._by_hand = by_hand
-        self.pages.button("by_hand").setVisible(by_hand)
-        self.pages.button("curves").setText("Measured" if measured else "Curves")
-        self.pages.button("surface").setVisible(surface and not measured)
-        self.pages.button("pictures").setVisible(pictures)
-        self.pages.setVisible((surface and not measured) or pictures or by_hand)
+    def offer_pages(self, pages: tuple[Page, ...], log: bool = True) -> None:
+        """Offer the pages of an exercise; ``log``: whether any of its plots asks for a logarithmic axis."""
+        self._offered, self._log = pages, log
+        names = [page.name for page in pages]
+        for page in PAGES:
+            self.pages.button(page.name).setVisible(page.name in names)
+        self.pages.setVisible(len(names) > 1)
         self._choose_page()
         self._make_room()
-
-    @property
-    def page(self) -> Page:
-        """Returns the page that is shown."""
-        return self._page
-
-    def chosen_page(self) -> str:
-        """The page that a person chose; empty for none."""
-        return self._chosen_page
 
     def recall(self, unit: str, page: str) -> None:
         """The x axis and the page of the window before."""
         if unit in dict(UNITS):
             self.units.choose(unit)
-        if page in dict(PAGES):
+        if page in (BOTH, *(one.name for one in PAGES)):
             self.choose_page(page)
 
     def choose_page(self, page: str) -> None:
         """Shows a page, or does as soon as it is there."""
-        self._chosen_page = page
+        self.chosen_page = page
         self._choose_page()
         self._make_room()
 
     def _choose_page(self) -> None:
         """Shows the page that a person chose, as far as it is there; else both if there is room for both."""
-        beside = (self._surface or self._pictures) and not self._measured
-        both = self.width() >= WIDE and beside
-        self.pages.button("both").setVisible(both)
-        there = {"curves": True, "surface": self._surface and not self._measured, "pictures": self._pictures}
-        there["by_hand"] = self._by_hand
-        wanted = self._chosen_page or "both"
-        if not there.get(wanted, both):
-            wanted = "both" if both else "curves"
-        page: Page = "curves"
-        match wanted:
-            case "surface" | "pictures" | "by_hand":
-                page = wanted
-            case "both":
-                page = "both" if self._surface else "beside"
-            case "curves" if self._measured:
-                page = "measured"
+        names = [page.name for page in self._offered]
+        both = self.width() >= WIDE and "curves" in names and any(page.beside for page in self._offered)
+        self.pages.button(BOTH).setVisible(both)
+        wanted = self.chosen_page or BOTH
+        if wanted not in names and not (both and wanted == BOTH):
+            wanted = BOTH if both else next(iter(names), "curves")
         self.pages.choose(wanted)
-        if page != self._page:
-            self._page = page
-            self.page_changed.emit(page)
+        if wanted != self.page:
+            self.page = wanted
+            self.page_changed.emit(wanted)
 
     def set_scales(self, images: bool) -> None:
         """An exercise without batches has neither epochs nor images."""
@@ -310,11 +269,11 @@ class RunView(QWidget):
         plots.canvas.set_corner(controls.whole)
         plots.shown.connect(self.pulse.follow)
         controls.page_changed.connect(plots.show_page)
-        controls.unit_chosen.connect(plots.set_unit)
-        controls.log_toggled.connect(plots.set_log_y)
-        controls.smoothing_moved.connect(self._smooth)
-        controls.whole_toggled.connect(plots.set_whole_y)
-        controls.reset_asked.connect(plots.reset_zoom)
+        controls.units.chosen.connect(lambda unit: plots.change(unit=XUnit(unit)))
+        controls.log.toggled.connect(lambda on: plots.change(log_y=on))
+        controls.smoothing.valueChanged.connect(self._smooth)
+        controls.whole.toggled.connect(lambda on: plots.change(whole=on, y_zoom=()))
+        controls.reset.clicked.connect(plots.reset_zoom)
         controls.export_asked.connect(plots.export)
         plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
         plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
@@ -322,12 +281,11 @@ class RunView(QWidget):
     def take_controls(self) -> None:
         """Draw as the controls say."""
         self.plots.show_page(self.controls.page)
-        self.plots.set_log_y(self.controls.log.isChecked())
-        self.plots.set_unit(self.controls.units.current())
-        self._smooth(self.controls.smoothing.value() / 100)
+        self.plots.change(log_y=self.controls.log.isChecked(), unit=XUnit(self.controls.units.current()))
+        self._smooth(self.controls.smoothing.value())
 
-    def _smooth(self, amount: float) -> None:
-        self.plots.set_smoothing(amount)
+    def _smooth(self, percent: int) -> None:
+        self.plots.change(smoothing=percent / 100)
         text = f"{self.plots.smoothing_text()}. The raw curve stays visible in the background."
         self.controls.smoothing.setToolTip(text)
 
@@ -335,9 +293,7 @@ class RunView(QWidget):
         """Shows the plots of an exercise, and the controls that they need."""
         self.plots.show_card(card)
         log = any(plot.log for plot in card.plots) or any(one.log_x or one.log_y for one in card.measured)
-        self.controls.offer_pages(
-            bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log, card.by_hand is not None
-        )
+        self.controls.offer_pages(offered(card), log)
 
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""
