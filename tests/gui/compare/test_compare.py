@@ -20,8 +20,8 @@ from clew_gui.charts.compare import ALIKE, CompareChart
 from clew_gui.charts.drawing import Drawing, UsualSizes, Words
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.plotting.compare import CompareScene
+from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.presentation.words import preset_values
-from clew_gui.views.runs.note_dialog import NoteDialog
 from clew_gui.views.theme.parts import Elided
 from clew_gui.views.theme.theme import LIGHT
 from clew_gui.views.window.window import COMPARE_TAB
@@ -68,11 +68,10 @@ def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program
     bottom, runs = program.window.bottom, list(session.runs)
     program.window.bottom.select(runs[2])
     program.window.actions_["note"].trigger()
-    dialog = program.window.findChild(NoteDialog)
+    dialog = program.window.findChild(FormDialog)
     assert dialog is not None
-    dialog.name.setText("Warm start")
-    dialog.tags.setText("good, fast")
-    dialog.keep.click()
+    dialog.form.set_values({"name": "Warm start", "tags": "good, fast"})
+    dialog.go.click()
     assert session.runs[runs[2]].note.tags == ("good", "fast")
     assert program.window.run_view.card.title.whole() == "Run 3, Warm start"
     for text, kept in (
@@ -126,10 +125,10 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
     first = {row.shown for row in program.window.bottom.model.rows()}
     assert len(first) == 1, "all as the one at the cursor"
     program.window.actions_["note"].trigger()
-    dialog = program.window.findChild(NoteDialog)
+    dialog = program.window.findChild(FormDialog)
     assert dialog is not None
-    dialog.tags.setText("old")
-    dialog.keep.click()
+    dialog.form.set_values({"tags": "old"})
+    dialog.go.click()
     assert {session.runs[run].note.tags for run in runs} == {("old",)}
     program.window.actions_["remove"].trigger()
     assert numbers(program) == []

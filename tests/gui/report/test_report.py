@@ -17,8 +17,7 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.lab.guide_page import GoalRow
-from clew_gui.views.lab.question_box import AnswerEdit
+from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB
 from clew_shared.base.places import Places

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint
-from PySide6.QtGui import QColor, QImage
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFrame, QTreeWidgetItem, QWidget
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QFrame, QWidget
 from pytestqt.qtbot import QtBot
 
-from clew_gui.app import Program
 from clew_gui.views.form import fields
 from clew_gui.views.form.fields import Combo
 from clew_gui.views.theme.parts import set_role
@@ -67,36 +64,3 @@ def test_a_role_is_looked_at_again_only_by_a_widget_that_was_dressed(
     assert painted(first) == painted(second)
     set_role(first, "sunken")
     assert painted(first) != painted(second)
-
-
-def _rows(program: Program) -> list[QTreeWidgetItem]:
-    """The exercises of the first chapter that are not open."""
-    tree = program.window.lab.tree
-    head = tree.topLevelItem(0)
-    assert head is not None
-    found = [head.child(number) for number in range(head.childCount())]
-    return [item for item in found if item is not None and item is not tree.currentItem()]
-
-
-def test_the_row_under_the_pointer_is_marked(softmax: Program, qtbot: QtBot) -> None:
-    theme, tree = softmax.window.appearance.theme, softmax.window.lab.tree
-    area = tree.visualItemRect(_rows(softmax)[0])
-
-    def ground() -> QColor:
-        return painted(tree.viewport()).pixelColor(area.right() - 12, area.top() + 4)
-
-    def moved_on(widget: QWidget, at: QPoint, colour: str) -> None:
-        """Moves the pointer about until the row has the colour: an earlier test may have left it just there, and Qt
-        sends no event to a window that opens under a pointer that rests."""
-
-        def looks() -> bool:
-            for beside in (0, 1):
-                QTest.mouseMove(widget, at + QPoint(beside, 0))
-            return ground() == QColor(colour)
-
-        qtbot.waitUntil(looks, timeout=5000)
-
-    away = softmax.window.next_run.run
-    moved_on(tree.viewport(), area.center(), theme.hover)
-    moved_on(away, QPoint(5, 5), theme.surface)
-    moved_on(tree.viewport(), area.center(), theme.hover)

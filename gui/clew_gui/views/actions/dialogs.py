@@ -12,19 +12,22 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QTextBrowser, QWidget
 
 from clew_gui.base.settings import LocalSettings
 from clew_gui.base.tokens import Theme
+from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import ParamForm
 from clew_gui.views.form.form_dialog import Asked, FormDialog
+from clew_gui.views.presentation.words import name_of
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Elided, Segments, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value
-from clew_shared.spec import RunSpec
+from clew_shared.run_settings import RunNote, note_problems, read_tags
+from clew_shared.spec import MAX_NAME, RunSpec
 from clew_shared.study.written_code import written_code, written_forms
 
 _ONE_COLUMN = 16
@@ -195,6 +198,37 @@ def live_dialog(
     title = live[0][0].label if len(live) == 1 else "Change while it runs"
     sentence = f"Takes effect on run {number} within a moment and is marked on its curve."
     return FormDialog(parent, title, sentence, form, Button(appearance, "Change", "primarySmall"), read)
+
+
+def note_dialog(parent: QWidget, appearance: Appearance, runs: Sequence[RunModel]) -> FormDialog:
+    """Asks for everything a person writes about one run; for several runs, for tags that are added to all of them.
+    Hands over a ``RunNote`` for each run's id."""
+    one = runs[0] if len(runs) == 1 else None
+    name, now = (name_of(one), one.note) if one is not None else ("", RunNote())
+    tags, hint = ", ".join(now.tags), "Shown instead of its settings"
+    specs = [
+        ParamSpec(name="name", kind="text", label="Name", default=name, example=hint),
+        ParamSpec(name="tags", kind="text", label="Tags", default=tags, example="good, slow"),
+        ParamSpec(name="note", kind="text", label="Note", default=now.note, lines=5),
+    ]
+
+    def note(run: RunModel, values: Mapping[str, Value]) -> RunNote:
+        tags, name = read_tags(str(values["tags"])), str(values.get("name", "")).strip()
+        if one is None:
+            return RunNote(run.note.name, run.note.note, read_tags(" ".join((*run.note.tags, *tags))))
+        return RunNote("" if name == run.spec.name else name, str(values["note"]).strip(), tags)
+
+    def read(values: Mapping[str, Value]) -> Asked:
+        try:
+            notes = {run.id: note(run, values) for run in runs}
+        except ProblemError as error:
+            return Asked(problems=error.problems)
+        return Asked(notes, [found for one in notes.values() for found in note_problems(one, MAX_NAME)])
+
+    title = f"Run {one.number}" if one is not None else f"Tags of {len(runs)} runs"
+    sentence = "Only these labels change." if one is not None else "These tags are added to each of them."
+    form = ParamForm(appearance, specs if one is not None else specs[1:2], None, heads=False)
+    return FormDialog(parent, title, sentence, form, Button(appearance, "Save", "primarySmall"), read)
 
 
 class ContinueDialog(Dialog):

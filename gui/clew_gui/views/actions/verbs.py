@@ -16,7 +16,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.demonstrations import Demonstrations
-from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
+from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog, note_dialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
 from clew_gui.views.actions.site_actions import SiteActions
@@ -30,7 +30,6 @@ from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
-from clew_gui.views.runs.note_dialog import NoteDialog
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
 from clew_gui.views.window.window import MainWindow
@@ -44,6 +43,7 @@ from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
 from clew_shared.exporters.rows import rows_of, series_of
 from clew_shared.exporters.tables import write_curves, write_series
+from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
 
 
@@ -162,9 +162,13 @@ class WindowActions(QObject):
         """Ask for name, tags and note of the selected run, or for tags of several."""
         runs = self.chosen_runs()
         if runs:
-            dialog = NoteDialog(self.window, self.window.appearance, runs)
-            dialog.written.connect(self.controller.annotate)
+            dialog = note_dialog(self.window, self.window.appearance, runs)
+            dialog.asked.connect(self._annotate)
             dialog.open()
+
+    def _annotate(self, notes: dict[str, RunNote]) -> None:
+        for run, note in notes.items():
+            self.controller.annotate(run, note)
 
     def show_selected(self, on: bool) -> None:
         """Shows or hides the selected runs in the plots."""

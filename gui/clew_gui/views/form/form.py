@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QSizePolicy, QToolButton, QWidget
 
 from clew_gui.views.form.fields import Editor, RunEdit, make_editor
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, set_role
@@ -56,17 +56,18 @@ def several(spec: ParamSpec, raw: object) -> Several | None:
 
 
 class FormRow:
-    """Label and field of one hyperparameter; the reset arrow and the sentence of an error when they are needed, and the
+    """Label and field of one hyperparameter with its reset arrow, the sentence of an error, and when it is needed the
     button that sweeps several values. ``sweep`` is what that does. Without ``usual`` the default is just what an empty
     field means: nothing says that a field was changed."""
 
     def __init__(
         self,
+        form: QFormLayout,
         appearance: Appearance,
         spec: ParamSpec,
-        usual: Usual | None = ON_SLIDES,
-        sweep: Callable[[], None] = lambda: None,
-        make: Callable[[ParamSpec], Editor] = make_editor,
+        usual: Usual | None,
+        sweep: Callable[[], None],
+        make: Callable[[ParamSpec], Editor],
     ) -> None:
         self.spec = spec
         self.usual = usual
@@ -84,12 +85,23 @@ class FormRow:
         self.label.setWordWrap(True)
         self._appearance = appearance
         self._strong = False
-        self._reset: IconButton | None = None
-        self._error: QLabel | None = None
-        self._grid: QGridLayout | None = None
-        self._line = 0
-        self._beside: tuple[QWidget, ...] = ()
+        self._form = form
+        self._line = row(self.editor.widget(), gap=_GAP)
+        self.error = label("", "caption", "bad", wrap=True)
         self._dress()
+        form.addRow(self.label, self._line)
+        if usual is not None:
+            back = f"{usual.back}: {value_words(spec, spec.default)}"
+            self.reset = IconButton(appearance, "reset", f"Reset {spec.label}", back, size=14)
+            self.reset.setFixedSize(RESET_WIDTH, RESET_WIDTH)
+            self.reset.clicked.connect(lambda: self.editor.set_value(spec.default))
+            kept = self.reset.sizePolicy()
+            kept.setRetainSizeWhenHidden(True)  # all fields end at the same edge
+            self.reset.setSizePolicy(kept)
+            self._line.addWidget(self.reset)
+        self._line.setStretch(0, 1)
+        form.addRow(self.error)
+        form.setRowVisible(self.error, False)
 
     def _dress(self) -> None:
         field, spec = self.editor.widget(), self.spec
@@ -103,47 +115,10 @@ class FormRow:
         self.label.setFixedWidth(LABEL_WIDTH)
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
-    def put(self, grid: QGridLayout, line: int) -> int:
-        """Puts the field into this line of the grid, with the error's sentence below it; returns the next free line."""
-        self._grid, self._line = grid, line
-        place = Qt.AlignmentFlag.AlignTop if self.spec.lines > 1 or self.spec.plane else Qt.AlignmentFlag(0)
-        grid.addWidget(self.label, line, 0, place)
-        grid.addWidget(self.editor.widget(), line, 1)
-        return line + 2
-
     def put_beside(self, *buttons: QWidget) -> None:
         """Share the field's place with buttons."""
-        self._beside = buttons
-        if self._grid is not None:
-            self._grid.removeWidget(self.editor.widget())
-            all_ = row(self.editor.widget(), *buttons, gap=8)
-            all_.setStretch(0, 1)
-            self._grid.addLayout(all_, self._line, 1)
-
-    @property
-    def reset(self) -> IconButton:
-        """The arrow back to the default."""
-        if self._reset is None:
-            spec = self.spec
-            back = f"{self.usual.back if self.usual is not None else 'Back'}: {value_words(spec, spec.default)}"
-            made = self._reset = IconButton(self._appearance, "reset", f"Reset {spec.label}", back, size=14)
-            made.setFixedSize(22, 22)
-            made.clicked.connect(lambda: self.editor.set_value(spec.default))
-            made.hide()
-            if self._grid is not None:
-                self._grid.addWidget(made, self._line, 2)
-                QWidget.setTabOrder(self.editor.widget(), made)
-        return self._reset
-
-    @property
-    def error(self) -> QLabel:
-        """Returns the label below the field that says what is wrong, made when it is first needed."""
-        if self._error is None:
-            self._error = label("", "caption", "bad", wrap=True)
-            self._error.hide()
-            if self._grid is not None:
-                self._grid.addWidget(self._error, self._line + 1, 0, 1, 3)
-        return self._error
+        for place, button in enumerate(buttons, start=1):
+            self._line.insertWidget(place, button)
 
     @property
     def offer(self) -> Button:
@@ -151,10 +126,9 @@ class FormRow:
         if self._offer is None:
             self._offer = Button(self._appearance, "", "quiet", "rate", "Train once with each of these values")
             self._offer.clicked.connect(self._sweep)
-            self._offer.hide()
-            if self._grid is not None:
-                self._grid.addWidget(self._offer, self._line + 1, 1, 1, 2, Qt.AlignmentFlag.AlignLeft)
-                QWidget.setTabOrder(self.editor.widget(), self._offer)
+            place = self._form.getWidgetPosition(self.error)
+            self._form.insertRow(place[0], "", self._offer)  # type: ignore[index]  # the stubs know no pair
+            QWidget.setTabOrder(self.editor.widget(), self._offer)
         return self._offer
 
     @property
@@ -180,18 +154,17 @@ class FormRow:
         if changed != self._strong:
             self._strong = changed
             self.dress_label()
-        if changed or self._reset is not None:
+        if self.usual is not None:
             self.reset.setVisible(changed and not self.folded)
         offered = self.several if self.several is not None and self.several.problem is None else None
         shown = self.problem or self.remark
         set_role(self.editor.widget(), "bad" if shown is not None and offered is None else "", "state")
         if offered is not None or self._offer is not None:
             self.offer.set_words(f"Sweep {offered.number} values…" if offered is not None else "")
-            self.offer.setVisible(offered is not None and self.visible and not self.folded)
+            self._form.setRowVisible(self.offer, offered is not None and self.visible and not self.folded)
         text = short(shown, self.spec) if shown is not None and offered is None else ""
-        if text or self._error is not None:
-            self.error.setText(text)
-            self.error.setVisible(bool(text) and self.visible and not self.folded)
+        self.error.setText(text)
+        self._form.setRowVisible(self.error, bool(text) and self.visible and not self.folded)
 
     def dress_label(self) -> None:
         """Makes the label strong if the value is changed."""
@@ -200,8 +173,7 @@ class FormRow:
     def show_row(self, visible: bool) -> None:
         """A field that does not matter with the other values is not there."""
         self.visible = visible
-        for widget in (self.label, self.editor.widget(), *self._beside):
-            widget.setVisible(visible and not self.folded)
+        self._form.setRowVisible(self._line, visible and not self.folded)
 
 
 def without_name(found: Problem) -> str:
@@ -263,37 +235,25 @@ class ParamForm(QWidget):
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.appearance = appearance
-        self._rows = {spec.name: FormRow(appearance, spec, usual, self.sweep_asked.emit, make) for spec in specs}
+        self._rows: dict[str, FormRow] = {}
         self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
-        self._folded, self._marks_changes = folded, usual is not None
+        self._folded = folded
         self._quiet = False
-        self._build(_groups(specs), heads)
+        form = _layout()
+        self.setLayout(form)
+        for title, group in _groups(specs).items():
+            if heads:
+                head = GroupHead(appearance, title)
+                head.setChecked(title not in folded)
+                head.toggled.connect(lambda _on: self._fold())
+                form.addRow(head)
+                self._heads.append((head, tuple(spec.name for spec in group)))
+            for spec in group:
+                self._rows[spec.name] = FormRow(form, appearance, spec, usual, self.sweep_asked.emit, make)
         for form_row in self._rows.values():
             form_row.editor.set_value(form_row.spec.default)
             form_row.editor.edited.connect(self._edited)
         self._edited()
-
-    def _build(self, groups: Mapping[str, Sequence[ParamSpec]], heads: bool) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(16, 2, 12, 4)
-        grid.setSpacing(_GAP)
-        grid.setColumnMinimumWidth(0, LABEL_WIDTH)
-        grid.setColumnStretch(1, 1)
-        line = 0
-        for title, specs in groups.items():
-            if heads:
-                head = GroupHead(self.appearance, title)
-                head.setChecked(title not in self._folded)
-                head.toggled.connect(lambda _on: self._fold())
-                grid.addWidget(head, line, 0, 1, 3)
-                self._heads.append((head, tuple(spec.name for spec in specs)))
-                line += 1
-            for spec in specs:
-                line = self._rows[spec.name].put(grid, line)
-        if self._marks_changes:  # all fields end at the same edge, whether one has an arrow or none
-            room = QWidget()
-            room.setFixedSize(RESET_WIDTH, 1)  # a spacer item would count as empty and get no gap before it
-            grid.addWidget(room, line, 2)
 
     def sizeHint(self) -> QSize:
         """Returns a size that is never wider than the panel it scrolls in."""
@@ -412,13 +372,18 @@ class ParamForm(QWidget):
 
 def field_rows(*rows: tuple[str, QWidget]) -> QFormLayout:
     """Rows of label and field for what is no hyperparameter, with the edges of a ``ParamForm``."""
-    form = QFormLayout()
-    form.setContentsMargins(16, 2, 12 + _GAP + RESET_WIDTH, 2)
-    form.setSpacing(_GAP)
-    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    form = _layout(_GAP + RESET_WIDTH)
     for name, field in rows:
         form.addRow(name, field)
         form.labelForField(field).setFixedWidth(LABEL_WIDTH)
+    return form
+
+
+def _layout(right: int = 0) -> QFormLayout:
+    form = QFormLayout()
+    form.setContentsMargins(16, 2, 12 + right, 2)
+    form.setSpacing(_GAP)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     return form
 
 

@@ -1,17 +1,25 @@
-"""Shows the guide of one exercise: its text, hints that unfold, its goals and its source."""
+"""The Guide tab, built when someone looks at it: its text, hints that unfold, its goals and its source."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFont, QTextBlockFormat, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QFocusEvent, QFont, QShowEvent, QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from clew_gui.views.lab.question_box import QuestionBox
 from clew_gui.views.presentation.words import data_name, minutes, unbroken
 from clew_gui.views.theme.icons import icon
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
@@ -24,6 +32,10 @@ _SIDE = (196, 300)
 """The least and the largest width of goals and facts beside the text."""
 _ASKED = "## Questions\n"
 LINE_HEIGHT = 142.0
+_QUIET_MS = 600
+"""The milliseconds after the last key press when an answer is saved."""
+_LINES = (3, 12)
+"""The least and the largest number of lines of an answer."""
 _HINT = re.compile(r"^\*\*(Hint[^*]*)\*\*\s*", re.IGNORECASE)
 
 
@@ -176,6 +188,51 @@ class GoalRow(QWidget):
         self.setAccessibleName(f"Goal: {self._text}, {'reached' if reached else 'not yet reached'}. {by}")
 
 
+class AnswerEdit(QPlainTextEdit):
+    """The text of one answer; grows with it."""
+
+    settled = Signal(str)
+    """Emitted when the answer was edited and nothing more was typed for a moment."""
+
+    def __init__(self, question: str, text: str) -> None:
+        super().__init__()
+        self.setFont(font("guide"))
+        self.setProperty("role", "lines")
+        self.setPlainText(text)
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText("Your answer. It goes into your report.")
+        self.setAccessibleName(f"Answer to: {question}")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._kept = text
+        self._quiet = QTimer(self)
+        self._quiet.setSingleShot(True)
+        self._quiet.setInterval(_QUIET_MS)
+        self._quiet.timeout.connect(self.settle)
+        self.textChanged.connect(self._edited)
+        self._fit()
+
+    def _edited(self) -> None:
+        self._fit()
+        self._quiet.start()
+
+    def _fit(self) -> None:
+        lines = min(max(self.document().blockCount(), _LINES[0]), _LINES[1])
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 18)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """A person who leaves the field has finished."""
+        super().focusOutEvent(event)
+        self.settle()
+
+    def settle(self) -> None:
+        """Report the text if it is another than before."""
+        self._quiet.stop()
+        text = self.toPlainText()
+        if text != self._kept:
+            self._kept = text
+            self.settled.emit(text)
+
+
 class GuidePage(QWidget):
     """The guide of one exercise."""
 
@@ -209,7 +266,7 @@ class GuidePage(QWidget):
                 box.addWidget(label(unbroken(piece.text), "subtitle" if number else "title", wrap=True))
             elif asked and piece.kind == "text" and questions(f"{_ASKED}{piece.text}"):
                 for question in questions(f"{_ASKED}{piece.text}"):
-                    box.addWidget(self._question(question))
+                    box.addLayout(self._question(question))
             elif piece.kind == "code":
                 box.addWidget(_code(piece.text))
             elif piece.kind == "hint":
@@ -224,10 +281,10 @@ class GuidePage(QWidget):
         box.addStretch(1)
         return box
 
-    def _question(self, question: str) -> QuestionBox:
-        box = QuestionBox(question, paragraph(unbroken(question)), self._answers.get(question, ""))
-        box.answered.connect(self.answered)
-        return box
+    def _question(self, question: str) -> QVBoxLayout:
+        edit = AnswerEdit(question, self._answers.get(question, ""))
+        edit.settled.connect(lambda text: self.answered.emit(question, text))
+        return column(paragraph(unbroken(question)), edit, gap=5, margins=(0, 0, 0, 8))
 
     def _side(self, card: ExerciseCard) -> QWidget:
         side = panel()
@@ -263,3 +320,51 @@ def _code(text: str) -> QWidget:
     shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     shown.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
     return frame("sunken", row(shown, margins=(14, 12, 14, 12)))
+
+
+class GuideView(QScrollArea):
+    """Scrolls the guide of the open exercise."""
+
+    code_asked = Signal()
+    answered = Signal(str, str, str)
+    """An exercise, a question of its guide, and the student's answer."""
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self._page: GuidePage | None = None
+        self._results: dict[str, tuple[bool, str]] = {}
+        self._card: ExerciseCard | None = None
+        self._built: ExerciseCard | None = None
+        self.answers_of: Callable[[str], Mapping[str, str]] = lambda _exercise: {}
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Guide")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def set_card(self, card: ExerciseCard) -> None:
+        """Show the guide of this exercise, now or when the guide is looked at."""
+        self._card = card
+        if self.isVisible():
+            self._build(card)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Build what was put off."""
+        super().showEvent(event)
+        if self._card is not None and self._card is not self._built:
+            self._build(self._card)
+
+    def _build(self, card: ExerciseCard) -> None:
+        self._built = card
+        self._page = GuidePage(self._appearance, card, self.answers_of(card.id))
+        self._page.code_asked.connect(self.code_asked)
+        self._page.answered.connect(lambda question, text: self.answered.emit(card.id, question, text))
+        self.setWidget(self._page)
+        for goal, (reached, by) in self._results.items():
+            self._page.show_goal(goal, reached, by)
+
+    def show_goal(self, goal: str, reached: bool, by: str) -> None:
+        """The state of one goal."""
+        self._results[goal] = (reached, by)
+        if self._page is not None:
+            self._page.show_goal(goal, reached, by)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 
 from clew_gui.views.form.next_run import NextRun
-from clew_gui.views.lab.guide import GuideView
+from clew_gui.views.lab.guide_page import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.presentation.menu_entries import MenuActions, Menus
 from clew_gui.views.presentation.remedies import RemedyButtons
