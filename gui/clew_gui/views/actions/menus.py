@@ -15,11 +15,17 @@ from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
+from clew_gui.views.actions.run_actions import (
+    Continuation,
+    Demonstrations,
+    LiveChange,
+    QueueActions,
+    Removal,
+    Trying,
+)
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
 from clew_gui.views.actions.tabs.compare_actions import CompareActions
