@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
+import logging.handlers
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -26,8 +29,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.data_check import DataChecker
-from clew_gui.views.actions.handin_check import HandinCheck
+from clew_gui.views.actions.file_checks import DataChecker, HandinCheck
 from clew_gui.views.actions.menus import MENUS, join
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
@@ -36,12 +38,11 @@ from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
 from clew_gui.views.window.collector import Collector
-from clew_gui.views.window.error_reporting import log_from_now, show_surprises
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
 from clew_shared.base import operating_system
-from clew_shared.base.harmless import say
+from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
@@ -49,6 +50,7 @@ from clew_shared.catalogue import FIRST_EXERCISE, load_builtin
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.spec import RunSpec, to_table
 
+_LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[Prompter], tuple[Session, JobManager | None]]
 TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
 
@@ -343,13 +345,49 @@ def open_window(
     return code
 
 
+# --- Log and errors ---------------------------------------------------------------------------------------------------
+
+
+def log_from_now(places: Places, window: MainWindow) -> None:
+    """Keep a log in Clew's own folder; the window says so when that cannot be."""
+    trouble = keep_log(places)
+    if trouble is not None:
+        window.messages.show_problems((trouble,))
+
+
+def keep_log(places: Places) -> Problem | None:
+    """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
+    folder = places.home / "log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
+    except OSError as error:
+        text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
+        return Problem(
+            "home.write", text, "Set CLEW_HOME to a folder that you can write to, and start again.", str(places.home)
+        )
+    log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return None
+
+
+def show_surprises(window: MainWindow) -> None:
+    """An exception in a slot does not end Qt's loop; it is logged and shown, wherever it came from."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        _LOG.error("an unexpected error", exc_info=(kind, error, trace))
+        hint = "Clew goes on. Please copy this message and report it; the log has details."
+        window.messages.show_problems((Problem("window.unexpected", f"{kind.__name__}: {error}", hint),))
+
+    sys.excepthook = hook
+
+
+# --- Pictures ---------------------------------------------------------------------------------------------------------
+
+
 def _size(window: MainWindow, text: str) -> None:
     width, _, height = text.partition("x")
     if width.isdigit() and height.isdigit():
         window.resize(int(width), int(height))
-
-
-# --- Pictures ---------------------------------------------------------------------------------------------------------
 
 
 def screenshot(places: Places, options: argparse.Namespace) -> int:

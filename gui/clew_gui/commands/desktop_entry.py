@@ -14,10 +14,9 @@ from typing import NamedTuple
 from clew_gui.base import desktop_entry as entries
 from clew_gui.base.desktop_entry import DesktopEntry
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.qt_guard import check_qt
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, check_qt, problem
 
 _WITHIN_S = 60.0
 """Bound on a desktop's own programs; PowerShell alone takes seconds to begin."""

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from clew_gui.commands.context import BAD_INPUT, FAILED, OK, CommandContext, Parser
 from clew_gui.commands.has_display import has_display
-from clew_gui.qt_guard import check_qt
 from clew_shared.base import operating_system
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, check_qt, problem
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import FIRST_EXERCISE, find_card, load_builtin
 from clew_shared.data_sets import BUILT_IN

@@ -17,7 +17,6 @@ from typing import Any
 from clew_gui.doctor import node_there
 from clew_gui.doctor.examination import CheckResult, Examination, fine, listed, note, refused, wrong
 from clew_gui.doctor.home import LEAST_BYTES
-from clew_gui.qt_guard import check_qt, installed_pyside
 from clew_gui.targets.local_agent import agent_program, find_agent
 from clew_shared import __version__
 from clew_shared.base import operating_system
@@ -26,12 +25,12 @@ from clew_shared.base.installation import CUDA, how_to_install
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import no_tensorflow
+from clew_shared.base.problem import check_qt, no_tensorflow
 
 _BITS = 64
 _LIMIT_S = 60.0
 """Bound on a command: loading Qt, of which a cold disk reads a hundred megabytes."""
-_WINDOW = "import clew_gui.app"
+_WINDOW = "import clew_gui.app, PySide6; print(PySide6.__version__)"
 """As ``clew start`` does: each module of Qt has libraries of the system that it needs."""
 SLOW_S = 30.0
 """An import of TensorFlow takes 3 to 10 s from a disk of this computer."""
@@ -67,11 +66,11 @@ def window(_: ThisComputer) -> CheckResult:
     """Whether the window's libraries can be loaded; the commands work without."""
     if (found := check_qt()) is not None:
         return note(found.text, found.hint)
-    trouble = _run([sys.executable, "-P", "-c", _WINDOW])[1]
+    pyside, trouble = _run([sys.executable, "-P", "-c", _WINDOW])
     if trouble:
         hint = "Install what it names; on Linux these are packages such as libgl1, libegl1 and libgssapi-krb5-2."
         return note(f"The window cannot be loaded: {trouble}.", hint)
-    return fine(f"PySide6 {installed_pyside()} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
+    return fine(f"PySide6 {pyside} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
 
 
 def _run(command: list[str]) -> tuple[str, str]:

@@ -6,10 +6,11 @@ import difflib
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import msgspec
 
-from clew_shared.base.installation import how_to_install
+from clew_shared.base.installation import WINDOW, how_to_install
 from clew_shared.base.remedies import Remedy, typed_sentence
 
 
@@ -87,6 +88,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The hint that names the nearest of the ``known``; empty when nothing is near."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"Did you mean {near[0]}?" if near else ""
+
+
+def check_qt() -> Problem | None:
+    """Says which packages of the window are missing here, if any. Call it before ``clew_gui.app`` is imported."""
+    missing = [name for name in ("PySide6", "pyqtgraph") if find_spec(name) is None]
+    if not missing:
+        return None
+    text = f"The window needs {' and '.join(missing)}, which this Python does not have."
+    hint = f"{how_to_install(*WINDOW)}. Runs without a window work as they are: clew run softmax"
+    return Problem("gui.qt_missing", text, hint)
 
 
 def no_tensorflow(host: str, why: str, on_node: bool = True, python: str = "") -> Problem:

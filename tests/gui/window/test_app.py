@@ -20,7 +20,6 @@ from clew_gui.session.run_record import RunRecord
 from clew_gui.session.runs import RunHeader, choose_run, read_heads, read_runs
 from clew_gui.views.theme import parts
 from clew_gui.views.theme.theme import DARK
-from clew_gui.views.window import error_reporting
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
@@ -238,7 +237,7 @@ def test_a_surprise_is_logged_and_shown_and_the_window_lives(
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     program = open_window()
-    error_reporting.show_surprises(program.window)
+    app.show_surprises(program.window)
     expect_logs("an unexpected error")
     try:
         raise ZeroDivisionError("division by zero")
@@ -259,7 +258,7 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
 def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    found = error_reporting.keep_log(Places(home=blocked, private=tmp_path / "private"))
+    found = app.keep_log(Places(home=blocked, private=tmp_path / "private"))
     assert found is not None
     assert str(blocked) in found.text
     assert "CLEW_HOME" in found.hint

@@ -21,7 +21,7 @@ _COMMANDS = re.compile(
 _OPTION = re.compile(r"""(^|[\s("'`:])--[a-z][a-z-]+""")
 _OTHERS = ("--tf_xla_persistent_cache", "--mem=8G or --exclusive", "# The agent that Clew brought here last")
 """Flags of TensorFlow's own, lines that a person writes for Slurm, and a comment in a script."""
-_OF_TERMINALS = ("gui/clew_gui/commands/", "agent/clew_agent/cli/", "gui/clew_gui/qt_guard.py")
+_OF_TERMINALS = ("gui/clew_gui/commands/", "agent/clew_agent/cli/", "shared/clew_shared/base/problem.py")
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:

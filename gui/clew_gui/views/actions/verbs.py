@@ -15,10 +15,16 @@ from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.demonstrations import Demonstrations
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog, note_dialog
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Removal, Trying
+from clew_gui.views.actions.run_actions import (
+    Continuation,
+    Demonstrations,
+    LiveChange,
+    QueueActions,
+    Removal,
+    Trying,
+)
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions

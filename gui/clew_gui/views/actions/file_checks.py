@@ -1,23 +1,30 @@
-"""Looks into a file of data before a run uses it: the agent's own reader does, in a process that nobody waits for."""
+"""Checks of files in processes that nobody waits for: data before a run uses it, and a hand-in that someone opens."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QProcess, QTimer
 
 from clew_gui.targets.local_agent import data_command, data_problem
+from clew_gui.views.actions.dialogs import TextDialog
 from clew_gui.views.form.data_choice import Answer
 from clew_gui.views.window.processes import end_unheard
+from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 
 _WITHIN_MS = 30_000
 """A large file on a network disk. What cannot be looked into in this time is left to the run."""
+_CHECK = ("-P", "-m", "clew_gui", "verify-handin", "--")
+_VERDICTS = {0: "As it was recorded.", 1: "Not as it was recorded: something was altered."}
+_HEADS = ("Altered", "Note")
+_UNCHECKED = "It could not be checked."
 
 
 class DataChecker(QObject):
-    """Checks one data file at a time; a new check ends the one before."""
+    """Looks into a file of data, by the agent's own reader; a new check ends the one before."""
 
     def __init__(self, parent: QObject, places: Places) -> None:
         super().__init__(parent)
@@ -62,3 +69,39 @@ class DataChecker(QObject):
     def _end(self, found: Problem | None) -> None:
         self.stop()
         self._answer(found)
+
+
+class HandinCheck(QObject):
+    """Checks a hand-in as ``clew verify-handin`` does and shows the result; a new check ends the one before."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._process: QProcess | None = None
+
+    def open(self, path: Path) -> None:
+        """Check the file, and show what was found."""
+        self.stop()
+        process = self._process = QProcess(self)
+        process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+        process.finished.connect(lambda code: self._show(path, code))
+        process.errorOccurred.connect(lambda _: self._show(path, -1))
+        process.start(sys.executable, [*_CHECK, str(path)])
+        self._window.messages.show_note(f"Checking {path.name} …")
+
+    def stop(self) -> None:
+        """Stop the check; nothing is shown."""
+        process, self._process = self._process, None
+        end_unheard(process)
+
+    def _show(self, path: Path, code: int) -> None:
+        output = bytes(self._process.readAll().data()).decode("utf-8", "replace") if self._process is not None else ""
+        self.stop()
+        pairs = [_pair(line) for line in output.splitlines() if line]
+        verdict = _VERDICTS.get(code, _UNCHECKED)
+        TextDialog(self._window, self._window.appearance, path.name, verdict, pairs).open()
+
+
+def _pair(line: str) -> tuple[str, str]:
+    head, _, rest = line.partition(": ")
+    return (head, rest) if head in _HEADS else ("", line)
