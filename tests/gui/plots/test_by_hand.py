@@ -11,14 +11,11 @@ from clew_gui.charts.by_hand import ByHandChart
 from clew_gui.charts.drawing import Drawing, Group, UsualSizes, Words
 from clew_gui.plotting.axes.layout import Box
 from clew_gui.views.plots.by_hand import ByHandView
-from clew_gui.views.plots.pages import offered
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.study.by_hand import TURNS, Walk, said
-from tests.gui import fakes
 
 CARD = find_card(load_builtin().exercises, "perceptron")
 
@@ -80,19 +77,3 @@ def test_all_known_numbers_are_to_be_seen_and_inside_of_the_chart(width: int, tu
     missing = [line.name for line in moment.lines if said(line.value) not in shown]
     assert missing == []
     assert [item.text for item in words if not (0 <= item.x <= width and 0 <= item.y <= 420)] == []
-
-
-def test_the_page_is_offered_where_the_card_has_such_a_network(qtbot: QtBot) -> None:
-    controls = PlotControls(Appearance(LIGHT))
-    qtbot.addWidget(controls)
-    pages: list[str] = []
-    controls.page_changed.connect(pages.append)
-    controls.resize(900, 40)
-    controls.show()
-    controls.offer_pages(offered(CARD))
-    controls.pages.button("by_hand").click()
-    assert pages[-1] == "by_hand"
-    assert controls.units.isHidden()
-    controls.offer_pages(offered(fakes.card()))
-    assert pages[-1] == "curves"
-    assert controls.pages.isHidden()

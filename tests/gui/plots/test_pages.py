@@ -10,10 +10,8 @@ from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.layout import empty_sentence
-from clew_gui.charts.drawing import Drawing, TextSizes
-from clew_gui.plotting.axes.layout import Box
+from clew_gui.charts.measured import EMPTY, MeasuredChart
 from clew_gui.views.plots.pages import PAGES, Page, kinds_of, offered
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.plot_page import PlotPage
@@ -102,49 +100,30 @@ def test_plots_of_an_own_exercise_follow_its_file(open_window: Opener) -> None:
     assert [setup.id for setup in canvas.setups] == ["loss"]
 
 
-class Counted(Chart):
-    """A chart of a number."""
+class NewView(PlotPage):
+    """Shows the same chart for every exercise."""
 
-    def __init__(self, runs: int, box: Box, _sizes: TextSizes) -> None:
-        self._runs, self._box = runs, box
-
-    def draw(self, drawing: Drawing) -> None:
-        """Add the number."""
-        drawing.text(*self._box.centre, self.words())
-
-    def words(self) -> str:
-        """The number."""
-        return f"{self._runs} runs"
-
-
-class CountedView(PlotPage):
-    """Shows how many runs there are."""
-
-    name = "Number of runs"
-    reset_text = "Count again"
+    name, reset_text = "New", "Begin again"
 
     def show_card(self, card: ExerciseCard) -> None:
-        """Show the number, whatever the exercise is."""
-        self.show_chart(lambda *room: Counted(len(self.runs), *room))
+        """Show it."""
+        self.show_chart(lambda *room: MeasuredChart([], *room))
 
 
 def test_a_new_kind_of_plot_is_a_class_and_one_line(
-    open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    new = Page("counted", "Counted", lambda _card: True, CountedView)
-    for module in ("pages", "panel"):
-        monkeypatch.setattr(f"clew_gui.views.plots.{module}.PAGES", (*PAGES, new))
-    monkeypatch.setattr("clew_gui.views.runs.run_view.PAGES", (*PAGES, new))
-    program = open_window(fakes.example_session(), exercise="softmax")
+    pages = (*PAGES, Page("new", "New", lambda _card: True, NewView))
+    for module in ("plots.pages", "plots.panel", "runs.run_view"):
+        monkeypatch.setattr(f"clew_gui.views.{module}.PAGES", pages)
+    program = open_window(exercise="softmax")
     plots, controls = program.window.run_view.plots, program.window.run_view.controls
     program.window.show_tab(1)
-    controls.pages.button("counted").click()
-    assert shown(program) == {"counted"}
-    assert controls.units.isHidden()
-    view = plots.page_of(CountedView)
-    qtbot.waitUntil(lambda: view.accessibleDescription() == f"{len(plots.canvas.runs)} runs", timeout=5000)
+    controls.pages.button("new").click()
+    assert (shown(program), controls.units.isHidden()) == ({"new"}, True)
+    assert plots.page_of(NewView).accessibleDescription() == EMPTY
     menu = plots.menu()
-    assert menu.actions()[0].text() == "Count again"
+    assert menu.actions()[0].text() == "Begin again"
     menu.close()
-    plots.save_svg(tmp_path / "counted.svg")
-    assert f">{len(plots.canvas.runs)} runs</text>" in (tmp_path / "counted.svg").read_text(encoding="utf-8")
+    plots.save_svg(tmp_path / "new.svg")
+    assert f">{EMPTY}</text>" in (tmp_path / "new.svg").read_text(encoding="utf-8")

@@ -442,6 +442,10 @@ def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
     controls.offer_pages(offered(fakes.card()))
     assert pages[-1] == "curves"
     assert controls.pages.isHidden()
+    controls.offer_pages(offered(find_card(load_builtin().exercises, "perceptron")))
+    controls.pages.button("by_hand").click()
+    assert (pages[-1], controls.units.isHidden()) == ("by_hand", True)
+    controls.pages.button("pictures").click()
     controls.offer_pages(offered(fakes.card(pictures=PICTURES, kind="measurement")))
     assert pages[-1] == "pictures", "what a person chose, where it is there"
     controls.pages.button("measured").click()
@@ -469,16 +473,6 @@ def drawing_words(drawing: Drawing) -> str:
     """All text of a drawing."""
     pages = ChartPage(400, 300, drawing.items, "", "", LIGHT.surface)
     return pages.svg(UsualSizes())
-
-
-def test_playing_shows_one_step_after_the_other_and_ends_at_the_last(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    view = show(panel, qtbot, pictured(FakeSession(), 100, 200, 300))
-    panel.replay.play.timer.setInterval(1)
-    seen: list[set[int]] = []
-    panel.replay.slider.valueChanged.connect(lambda _place: seen.append(steps_shown(view)))
-    panel.replay.play.click()
-    qtbot.waitUntil(lambda: panel.replay.play.text() == "Play", timeout=10_000)
-    assert [min(one) for one in seen] == [100, 200, 300]
 
 
 def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, qtbot: QtBot) -> None:

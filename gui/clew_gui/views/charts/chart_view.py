@@ -75,7 +75,8 @@ class ChartView(QWidget):
         self._box = Box(0, 0, 0, 0)
         self._stale = False
         self._ground: tuple[object, QPixmap] = (None, QPixmap())
-        self._at: QPointF | None = None
+        self.reading: QPointF | None = None
+        """The pixel that is read out: where the arrow keys went to, or where the pointer is."""
         self._by_key = False
         self._pressed: tuple[QPointF, Chart] | None = None
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self)
@@ -196,11 +197,6 @@ class ChartView(QWidget):
         draw(drawing)
         paint(painter, drawing.items)
 
-    @property
-    def reading(self) -> QPointF | None:
-        """The pixel that is read out: where the arrow keys went to, or where the pointer is."""
-        return self._at
-
     # --- Mouse --------------------------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -251,7 +247,7 @@ class ChartView(QWidget):
             self.gripped.emit(self._grip, *value)
 
     def _read_at(self, at: QPointF | None) -> None:
-        chart, self._at, self._by_key = self.chart, at, False
+        chart, self.reading, self._by_key = self.chart, at, False
         name = chart.pick(at.x(), at.y()) if chart is not None and at is not None else ""
         if at is not None and chart is not None and chart.grip_at(at.x(), at.y()):
             self.setCursor(self._grip_shape)
@@ -303,7 +299,7 @@ class ChartView(QWidget):
             part = _ARROW if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) else _PAGE
             self.zoomed.emit(chart.moved(-way * part * self.width(), 0))
         elif moves and key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus):
-            around = (self._at.x(), self._at.y()) if self._at is not None else None
+            around = (self.reading.x(), self.reading.y()) if self.reading is not None else None
             self.zoomed.emit(chart.zoomed(_WHEEL if key == Qt.Key.Key_Minus else 1 / _WHEEL, around))
         elif moves and key == Qt.Key.Key_Home:
             self.zoomed.emit(chart.whole)
@@ -313,13 +309,13 @@ class ChartView(QWidget):
     def _step(self, chart: Chart, by: int) -> None:
         """Read out the next place, from what is read out; at first the first place, or going left the last."""
         places = chart.places()
-        at = self._at if self._at is not None and chart.read(self._at.x(), self._at.y()) else None
+        at = self.reading if self.reading is not None and chart.read(self.reading.x(), self.reading.y()) else None
         if not places:
             self.stepped.emit(by)
             return
         near = min(range(len(places)), key=lambda k: QLineF(at, QPointF(*places[k])).length()) if at is not None else -1
         number = min(max(near + by, 0), len(places) - 1) if at is not None else 0 if by > 0 else -1
-        self._at, self._by_key = QPointF(*places[number]), True
+        self.reading, self._by_key = QPointF(*places[number]), True
         self._describe(chart.read(*places[number]))
         self.update()
 
