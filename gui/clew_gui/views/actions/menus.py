@@ -157,7 +157,7 @@ class WindowActions(QObject):
         window.run_view.hello.guide_asked.connect(lambda: window.show_tab(0))
         window.bottom.export_asked.connect(self.export_table)
         window.bottom.remove_asked.connect(self.removal.remove)
-        window.run_view.card_made.connect(self._join_card)
+        self._join_card(window.run_view.card)
         window.messages.remedies = self._remedies
         FormRemedies(window.next_run, window.remedies, self._places)
         window.remedies.add(remedies.CONTINUE, self._continue_button)

@@ -24,7 +24,6 @@ from clew_gui.views.theme.parts import (
     lay_out_now,
     native_keys,
     row,
-    tab_from,
 )
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
@@ -297,16 +296,13 @@ class PlotControls(QWidget):
 class RunView(QWidget):
     """The Run tab."""
 
-    card_made = Signal(RunCard)
-    """A first run is to be shown."""
-
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.hello = EmptyRunView(appearance)
-        self._card: RunCard | None = None
+        self.card = RunCard(appearance)
+        self.card.hide()
         self.study = StudyBar(appearance)
         self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance.theme)
@@ -316,7 +312,9 @@ class RunView(QWidget):
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
-        self._whole = column(self.hello, self.study, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self)
+        self._whole = column(
+            self.hello, self.card, self.study, self._plots_card, gap=8, margins=(16, 12, 16, 12), parent=self
+        )
         self._whole.setStretchFactor(self._plots_card, 1)
         self._join_controls()
 
@@ -354,22 +352,10 @@ class RunView(QWidget):
             bool(card.surfaces), card.kind == "measurement", bool(card.pictures), log, card.by_hand is not None
         )
 
-    @property
-    def card(self) -> RunCard:
-        """The selected run's card; made with the first run."""
-        if self._card is None:
-            self._card = RunCard(self._appearance)
-            self._card.hide()
-            self._whole.insertWidget(1, self._card)
-            tab_from(self.study, self._card)
-            self.card_made.emit(self._card)
-        return self._card
-
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""
         self.hello.setVisible(empty)
-        if self._card is not None or not empty:
-            self.card.setVisible(not empty)
+        self.card.setVisible(not empty)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low window gives its height to the plots."""

@@ -121,15 +121,11 @@ QPushButton[role="field"] {{ background: {t.surface}; color: {t.text}; border: 1
 QPushButton[role="field"]:focus {{ border: 2px solid {t.accent}; padding-left: 9px; min-height: 26px; }}
 QPushButton[role="field"]::menu-indicator {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px;
     subcontrol-origin: padding; subcontrol-position: center right; right: 6px; }}
-QToolButton[role="link"] {{ background: transparent; color: {t.accent}; border: 1px solid transparent;
-    border-radius: 6px; padding: 3px 6px; }}
-QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
 QToolButton[role="corner"] {{ background: transparent; color: {t.text3}; border: 1px solid transparent;
     border-radius: 4px; padding: 1px 0; min-width: 40px; max-width: 40px; }}
 QToolButton[role="corner"]:hover, QToolButton[role="corner"]:checked {{ background: {t.accent_soft};
     color: {t.accent}; }}
 QToolButton[role="corner"]:focus {{ border-color: {t.accent}; }}
-QToolButton[role="link"]::menu-indicator {{ image: none; width: 0; }}
 QComboBox {{ padding-right: 0; }}
 QComboBox::drop-down {{ width: 20px; border: 0; }}
 QComboBox::down-arrow {{ image: url(clew:down-{t.name}.svg); width: 12px; height: 12px; }}
