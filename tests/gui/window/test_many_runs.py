@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QSignalSpy
 
 from clew_gui.views.runs.run_choices import RunChoices
-from clew_gui.views.runs.runs_model import RunRow, RunsModel
+from clew_gui.views.runs.runs_model import COLUMNS, RunRow, RunsModel
 from clew_gui.views.theme.parts import Appearance
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -56,7 +57,8 @@ def row(number: int, rate: float = 0.0) -> RunRow:
 @pytest.mark.parametrize(("key", "down"), [("run", True), ("run", False), ("rate", True), ("rate", False)])
 def test_a_new_row_goes_where_it_sorts_and_many_of_them_come_at_once(key: str, down: bool) -> None:
     model = RunsModel(Appearance())
-    model.recall((key, down))
+    place = [column.key for column in COLUMNS].index(key)
+    model.sort(place, Qt.SortOrder.DescendingOrder if down else Qt.SortOrder.AscendingOrder)
     rates = {1: 0.5, 2: 0.1, 3: 0.5, 4: 0.3}
     model.set_rows([row(number, rates[number]) for number in (1, 2, 4)])
     inserted, filled = QSignalSpy(model.rowsInserted), QSignalSpy(model.modelReset)

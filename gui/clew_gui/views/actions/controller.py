@@ -70,7 +70,7 @@ class WindowController(QObject):
         window.bottom.model.toggled.connect(self.show_curve)
         window.bottom.log_shown.connect(self.panels.log)
         window.bottom.details_shown.connect(self.panels.details)
-        window.bottom.details_made.connect(lambda panel: panel.other_chosen.connect(self._compare_with))
+        window.bottom.details.other_chosen.connect(self._compare_with)
         window.bottom.filter_edited.connect(self._filter)
         window.bottom.column_toggled.connect(self._toggle_column)
         bridge.catalogue.connect(self.take_catalogue)

@@ -21,7 +21,6 @@ from clew_gui.views.theme.parts import (
     native_keys,
     row,
     set_role,
-    tab_from,
 )
 from clew_gui.views.theme.theme import font
 
@@ -43,7 +42,6 @@ class BottomPanel(QWidget):
     filter_edited = Signal(str)
     column_toggled = Signal(str, bool)
     """Show or hide a column."""
-    details_made = Signal(object)
     filled = Signal()
     """Emitted when runs came, or the last one went."""
 
@@ -51,11 +49,16 @@ class BottomPanel(QWidget):
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._actions, self._appearance = actions, appearance
+        self._actions = actions
         self.model = RunsModel(appearance, self)
         self._all = 0
-        self._table: RunsTable | None = None
-        self._log: LogPanel | None = None
+        self.table, self.log, self.details = RunsTable(self.model), LogPanel(), DetailsPanel(appearance)
+        self.table.menu_asked.connect(self._menu_at)
+        self.table.chosen.connect(self.chosen)
+        self.table.remove_asked.connect(self.remove_asked)
+        self.table.columns_asked.connect(self._columns_at)
+        self.table.selectionModel().selectionChanged.connect(lambda: actions.count(len(self.chosen_runs())))
+        self.details.note_asked.connect(actions["note"].trigger)
         self.tabs = QTabBar()
         self.tabs.setFont(font("strong"))
         self.tabs.setDrawBase(False)
@@ -66,7 +69,6 @@ class BottomPanel(QWidget):
         self.tabs.setTabToolTip(
             self.tabs.addTab("Details"), native_keys("Settings, data, node, software, hashes (Ctrl+Shift+I)")
         )
-        self._details: DetailsPanel | None = None
         self._offered: dict[str, str] = {}
         self._columns: dict[str, bool] = {}
         self._count = Elided("", "caption", "3")
@@ -96,51 +98,14 @@ class BottomPanel(QWidget):
         self.empty.setContentsMargins(16, 10, 16, 10)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.pages = QStackedWidget()
-        self.pages.addWidget(self.empty)
+        for page in (self.empty, self.table, self.log, self.details):
+            self.pages.addWidget(page)
         column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
         self.tabs.currentChanged.connect(self._show_page)
 
-    @property
-    def table(self) -> RunsTable:
-        """The page of the runs, made for the first of them."""
-        if self._table is None:
-            table = self._table = RunsTable(self.model)
-            table.menu_asked.connect(self._menu_at)
-            table.chosen.connect(self.chosen)
-            table.remove_asked.connect(self.remove_asked)
-            table.columns_asked.connect(self._columns_at)
-            table.choose_columns(self._columns)
-            table.selectionModel().selectionChanged.connect(lambda: self._actions.count(len(self.chosen_runs())))
-            self.pages.addWidget(table)
-            tab_from(self.fold, table)
-        return self._table
-
-    @property
-    def log(self) -> LogPanel:
-        """The log's page, made when it is looked at."""
-        if self._log is None:
-            self._log = LogPanel()
-            self.pages.addWidget(self._log)
-            tab_from(self._table or self.fold, self._log)
-        return self._log
-
-    @property
-    def details(self) -> DetailsPanel:
-        """The page with everything about the selected run, made when it is looked at."""
-        if self._details is None:
-            self._details = DetailsPanel(self._appearance)
-            self.pages.addWidget(self._details)
-            before: QWidget = self._table or self.fold
-            for widget in self._details.chain():  # the popup of the combo box is no part of this window
-                QWidget.setTabOrder(before, widget)
-                before = widget
-            self._details.note_asked.connect(self._actions["note"].trigger)
-            self.details_made.emit(self._details)
-        return self._details
-
     def shows_details(self) -> bool:
         """Whether the details can be seen."""
-        return self._details is not None and self._details.isVisible()
+        return self.details.isVisible()
 
     def show_details(self) -> None:
         """Bring the details to the front."""
@@ -152,8 +117,7 @@ class BottomPanel(QWidget):
     def offer_columns(self, more: dict[str, str], chosen: dict[str, bool]) -> None:
         """The columns that may be added, and which columns a person showed or hid."""
         self._offered, self._columns = dict(more), dict(chosen)
-        if self._table is not None:
-            self._table.choose_columns(self._columns)
+        self.table.choose_columns(self._columns)
 
     def _columns_at(self, where: QPointF) -> None:
         menu = QMenu(self)
@@ -182,7 +146,7 @@ class BottomPanel(QWidget):
 
     def chosen_runs(self) -> list[str]:
         """The selected runs."""
-        return self._table.chosen_runs() if self._table is not None else []
+        return self.table.chosen_runs()
 
     def beside(self, runs: Collection[str]) -> str:
         """The run that follows the last of these in the table, else the one before the first; empty without any."""
@@ -198,7 +162,7 @@ class BottomPanel(QWidget):
 
     def shows_log(self) -> bool:
         """Whether the log can be seen."""
-        return self._log is not None and self._log.isVisible()
+        return self.log.isVisible()
 
     def _show_page(self, _tab: int = 0) -> None:
         place = self.tabs.currentIndex()
@@ -229,7 +193,8 @@ class BottomPanel(QWidget):
 
     def recall(self, sorting: tuple[str, bool], log: bool) -> None:
         """Restores the state that the last window left."""
-        self.model.recall(sorting)
+        order = Qt.SortOrder.DescendingOrder if sorting[1] else Qt.SortOrder.AscendingOrder
+        self.table.sortByColumn(next((n for n, one in enumerate(COLUMNS) if one.key == sorting[0]), 0), order)
         self.tabs.setCurrentIndex(int(log))
 
     def show_loading(self, loading: bool) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QHeaderView,
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
+from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.theme import font
@@ -94,6 +95,7 @@ class DetailsPanel(QWidget):
         self._dress()
         self.others = QComboBox()
         self.others.setAccessibleName("Compare with")
+        keep_from_wheel(self.others)
         self.others.setMinimumWidth(190)
         self.others.activated.connect(lambda _place: self.other_chosen.emit(self.others.currentData()))
         beside = label("Compare with", "body", "2")
@@ -103,7 +105,6 @@ class DetailsPanel(QWidget):
         note.clicked.connect(self.note_asked)
         copy = Button(appearance, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
         copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
-        self._buttons = (note, copy)
         head = row(beside, self.others, self.difference, None, note, copy, gap=8, margins=(16, 4, 12, 4))
         column(head, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
         self._lines: list[Detail] = []
@@ -125,10 +126,6 @@ class DetailsPanel(QWidget):
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         for place in (1, 2):
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
-
-    def chain(self) -> tuple[QWidget, ...]:
-        """Returns the widgets that Tab goes to, in order."""
-        return (self.others, *self._buttons, self.table)
 
     def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:
         """Show these lines of the run called ``title``, and what it may be compared with: ids and titles."""

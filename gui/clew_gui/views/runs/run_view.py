@@ -244,7 +244,6 @@ class RunView(QWidget):
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
-        self._appearance = appearance
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.hello = EmptyRunView(appearance, actions)

@@ -142,11 +142,6 @@ class RunsModel(QAbstractTableModel):
         """The column that rows are sorted by, and whether downwards."""
         return self._sort
 
-    def recall(self, sorting: tuple[str, bool]) -> None:
-        """Sort as in the window before; for a table that is not made yet."""
-        if sorting[0] in {column.key for column in COLUMNS}:
-            self._sort = sorting
-
     def _insert(self, new: RunRow) -> None:
         key, down = self._sort
         place = bisect(

@@ -43,6 +43,7 @@ class RunsTable(QTableView):
         )
         self._by_hand: dict[str, bool] = {}
         self._dress_heads()
+        self.sortByColumn(0, Qt.SortOrder.DescendingOrder)
         self.setSortingEnabled(True)
         self.horizontalHeader().setSortIndicatorShown(False)  # the heading has the arrow
         model.modelReset.connect(self._size_columns)
@@ -57,9 +58,6 @@ class RunsTable(QTableView):
         head.setHighlightSections(False)
         head.setMinimumSectionSize(30)
         head.setStretchLastSection(True)
-        key, down = self._runs.sorting()
-        order = Qt.SortOrder.DescendingOrder if down else Qt.SortOrder.AscendingOrder
-        head.setSortIndicator(next((n for n, one in enumerate(self._runs.columns) if one.key == key), 0), order)
         head.setAccessibleName("Columns of the runs table")
         head.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         head.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
