@@ -18,14 +18,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.race_actions import Races
-from clew_gui.views.actions.run_actions import (
-    Continuation,
-    Demonstrations,
-    LiveChange,
-    QueueActions,
-    Removal,
-    Trying,
-)
+from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Recordings, Removal, Trying
 from clew_gui.views.actions.sweep_actions import SweepActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
 from clew_gui.views.actions.tabs.compare_actions import CompareActions
@@ -76,7 +69,7 @@ class WindowActions(QObject):
         self.speedup = SpeedupActions(window, controller)
         self.compare = CompareActions(window, controller)
         self.cluster = ClusterActions(window, controller)
-        self.demonstrations = Demonstrations(window, controller)
+        self.recordings = Recordings(window, controller)
         self.reports = ReportActions(window, controller, places)
         self.live = LiveChange(window, controller)
         self.removal = Removal(controller)
@@ -131,7 +124,7 @@ class WindowActions(QObject):
             "compare": lambda: window.show_tab(COMPARE_TAB),
             "speedup": lambda: window.show_tab(SPEEDUP_TAB),
             "cluster": lambda: window.show_tab(CLUSTER_TAB),
-            "recordings": self.demonstrations.ask,
+            "recordings": self.recordings.ask,
             "hand_in": lambda: window.show_tab(REPORT_TAB),
             "copy_picture": self.copy_picture,
             "export_plots": lambda: window.run_view.plots.export("png"),

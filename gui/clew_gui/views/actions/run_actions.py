@@ -254,7 +254,7 @@ _SENTENCE = (
 )
 
 
-class Demonstrations(QObject):
+class Recordings(QObject):
     """Opens recordings. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:

@@ -93,12 +93,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
             ),
             Action("terminal", "Open a ter&minal on the node", "Ctrl+Shift+T", tip="In its own window"),
             None,
-            Action(
-                "recordings",
-                "Show a &recording…",
-                "Ctrl+Shift+Y",
-                tip="A cluster run that has ended, played step by step",
-            ),
+            Action("recordings", "Show a &recording…", "Ctrl+Shift+Y", tip="A cluster run, played step by step"),
             None,
             Action("jobs", "J&obs…", "Ctrl+Shift+J", tip="The jobs on all sites, and the way to cancel them"),
             Action("log_in", "Log &in again", "Ctrl+I", tip="If the site asks you to log in again"),
