@@ -121,7 +121,7 @@ class Program(QObject):
     def open_file(self, file: str) -> None:
         """Show a recording, which is a folder, or check a hand-in; nothing if it is empty."""
         if file:
-            (self.actions.demonstrations.show_recording if Path(file).is_dir() else self.handins.open)(Path(file))
+            (self.actions.recordings.show_recording if Path(file).is_dir() else self.handins.open)(Path(file))
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from clew_agent.node.exit_codes import FAILED
 from clew_agent.trainer.cluster import unreachable
 from clew_agent.trainer.control import JobEnds
 from clew_agent.trainer.loop import stopped
-from clew_agent.trainer.time_limit import in_words
 from clew_shared.base import operating_system
+from clew_shared.base.number_words import duration
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState
@@ -60,7 +60,7 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
     if unreachable(error) and abs(clock_jump) > _JUMP_S:
         way = "ahead" if clock_jump > 0 else "back"
         text = (
-            f"The clock of {operating_system.host_name()} was set {way} by {in_words(abs(clock_jump))} while the run"
+            f"The clock of {operating_system.host_name()} was set {way} by {duration(abs(clock_jump))} while the run"
             f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())

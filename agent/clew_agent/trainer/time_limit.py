@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from clew_agent.trainer.control import ControlRequests, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
+from clew_shared.base.number_words import duration
 from clew_shared.journal.events import Event, Log
 
 FORECAST = "forecast"
@@ -23,10 +24,6 @@ _STEADY = 1.5
 _SURE, _DOUBT = 1.03, 0.9
 """Factors of the time left: a run that needs more than the first is said to be late, and below the second to be in time
 after all."""
-
-
-_UNITS = (("second", 1, 99.5), ("minute", 60, 99.5 * 60), ("hour", 3600, 48 * 3600))
-"""Each with the seconds from which on the next one is better."""
 
 
 class Timekeeper:
@@ -97,8 +94,8 @@ class Timekeeper:
         late = needed > (left - self._reserve()) * factor
         if late != self._late:
             self._late = late
-            ends = in_words(self._deadline.left())
-            text = f"This run will need about {in_words(needed)} more; the job ends in {ends}."
+            ends = duration(self._deadline.left())
+            text = f"This run will need about {duration(needed)} more; the job ends in {ends}."
             if late:
                 text += " It will be saved in time and can be continued in another job."
             else:
@@ -115,11 +112,3 @@ class Timekeeper:
         if not self._steady:
             self._first, self._worked = step, 0.0
         return self._steady
-
-
-def in_words(seconds: float) -> str:
-    """A span for people: ``45 seconds``, ``25 minutes``, ``3.5 hours``, ``4 days``."""
-    unit, size = next(((unit, size) for unit, size, most in _UNITS if seconds < most), ("day", 86400))
-    count = seconds / size
-    shown = f"{count:.1f}".removesuffix(".0") if size >= 3600 and count < 10 else f"{count:,.0f}"
-    return f"{shown} {unit}{'' if shown == '1' else 's'}"

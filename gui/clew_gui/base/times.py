@@ -63,20 +63,3 @@ def as_clock(seconds: int) -> str:
 def time_of_day(when: float) -> str:
     """``14:30``, for a moment in seconds since 1970."""
     return time.strftime("%H:%M", time.localtime(when))
-
-
-def in_words(seconds: int) -> str:
-    """``2 minutes``, ``1 hour 30 minutes``, ``2 days``; seconds only below two minutes."""
-    if seconds < 120 and seconds % 60:
-        return _many(seconds, "second")
-    units = ((86400, "day"), (3600, "hour"), (60, "minute"))
-    parts = []
-    for size, name in units:
-        if seconds >= size:
-            parts.append(_many(seconds // size, name))
-            seconds %= size
-    return " ".join(parts[:2]) or "0 seconds"
-
-
-def _many(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from clew_gui.base.times import in_words
 from clew_gui.schedulers.job import keeper
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.foreign import from_json
+from clew_shared.base.number_words import duration
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
 
@@ -140,7 +140,7 @@ def _patience(connection: SiteConnection, report: Callable[[str], None]) -> Call
         seconds = time.monotonic() - begun
         if seconds // _SAID_S > said:
             said = int(seconds // _SAID_S)
-            report(f"{connection.title} takes long to prepare its Python: {in_words(round(seconds))} so far.")
+            report(f"{connection.title} takes long to prepare its Python: {duration(round(seconds))} so far.")
 
     return moved
 

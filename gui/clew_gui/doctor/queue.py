@@ -7,13 +7,13 @@ import uuid
 
 import msgspec
 
-from clew_gui.base.times import as_clock, in_words
+from clew_gui.base.times import as_clock
 from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line, listed, note, refused, untried, wrong
 from clew_gui.schedulers.allocation import asked_names, chosen, longest_time, seconds_asked, summary, time_problem
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
-from clew_shared.base.number_words import counted
+from clew_shared.base.number_words import counted, duration
 from clew_shared.base.problem import ProblemError, did_you_mean
 from clew_shared.base.remedies import check_node, choose, set_to
 
@@ -81,12 +81,12 @@ def time_limit(diagnosis: Diagnosis) -> CheckResult:
         return refused(found)
     where = listed([one.name for one in chosen(diagnosis.partitions, diagnosis.site.allocation)])
     if not seconds:
-        return fine(f"The site asks for no time of its own; the limit of {where} is {in_words(longest)}.")
+        return fine(f"The site asks for no time of its own; the limit of {where} is {duration(longest)}.")
     if seconds > longest:
-        text = f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}"
+        text = f"It asks for {duration(seconds)}; the limit of {where} is {duration(longest)}"
         hint = "Leave the QOS out, or ask for less time."
         return note(f"{text}, unless the QOS {asked.qos} allows more.", hint, set_to("time", as_clock(longest)))
-    return fine(f"It asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}.")
+    return fine(f"It asks for {duration(seconds)}; the limit of {where} is {duration(longest)}.")
 
 
 def gpus(diagnosis: Diagnosis) -> CheckResult:

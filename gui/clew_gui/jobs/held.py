@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from clew_gui.base.times import in_words, time_of_day
+from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.jobs.job_book import JobBook
 from clew_gui.schedulers.allocation import AllocationRequest, node_hours, seconds_asked
-from clew_shared.base.number_words import counted
+from clew_shared.base.number_words import counted, duration
 
 
 def held_jobs(book: JobBook, site: str = "") -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def _misses(held: AllocationRequest, asked: AllocationRequest, news: JobStatus, 
     left = news.until - now if news.until is not None else float(seconds_asked(held))
     if left < seconds:
         minutes = max(1, round(left / 60)) * 60
-        return f"it has {in_words(minutes)} left, and {in_words(seconds)} are asked for"
+        return f"it has {duration(minutes)} left, and {duration(seconds)} are asked for"
     return ""
 
 
@@ -88,5 +88,5 @@ def held_line(news: JobStatus, nodes: int, now: float | None = None) -> str:
     clock = time_of_day(news.until)
     if at >= news.until:
         return f"{where}: its time was up at {clock}; {cost}."
-    left = in_words(max(1, round((news.until - at) / 60)) * 60)
+    left = duration(max(1, round((news.until - at) / 60)) * 60)
     return f"{where} is reserved for you until {clock} ({left} left); {cost} so far."

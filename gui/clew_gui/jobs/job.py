@@ -11,10 +11,9 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from clew_gui.base.times import in_words
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, JobUse, Output, Phase, Reason
-from clew_shared.base.number_words import in_bytes
+from clew_shared.base.number_words import duration, in_bytes
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.spec import SITE_PATH, RunSpec
@@ -168,7 +167,7 @@ def job_word(news: JobStatus) -> str:
 
 def use_words(use: JobUse) -> str:
     """``waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh``: what the scheduler tells, which may be nothing."""
-    parts = [f"waited {in_words(round(use.waited))}"] if use.waited is not None else []
+    parts = [f"waited {duration(round(use.waited))}"] if use.waited is not None else []
     parts += [f"{in_bytes(round(use.memory))} of memory at most"] if use.memory is not None else []
     return ", ".join([*parts, energy(use.energy)] if use.energy is not None else parts)
 

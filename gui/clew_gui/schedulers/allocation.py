@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import msgspec
 
 from clew_gui.base.checked_text import check_form
-from clew_gui.base.times import as_clock, in_words, read_time
+from clew_gui.base.times import as_clock, read_time
+from clew_shared.base.number_words import duration
 from clew_shared.base.problem import Problem, raise_all
 from clew_shared.base.remedies import choose, set_to
 from clew_shared.params import Knob, Params, ParamSpec, Value, check, describe
@@ -136,7 +137,7 @@ def summary(allocation: AllocationRequest) -> str:
     if gpus:
         parts[0] += f" with {gpus} GPU{'s' if gpus > 1 else ''}{' each' if allocation.nodes > 1 else ''}"
     seconds = seconds_asked(allocation)
-    parts += [in_words(seconds)] if seconds else []
+    parts += [duration(seconds)] if seconds else []
     named: dict[str, Any] = {name: getattr(allocation, name) for name in (*_FORMS,)}
     return ", ".join([*parts, *(f"{name} {value}" for name, value in named.items() if value)])
 
@@ -191,8 +192,8 @@ def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest)
     where = ", ".join(one.name for one in chosen(partitions, allocation))
     fitting = [one.name for one in partitions if one.up and one.seconds is not None and one.seconds >= seconds]
     others = ", ".join(fitting)
-    text = f"The job asks for {in_words(seconds)}; the limit of {where} is {in_words(longest)}."
-    hint = f"Ask for at most {in_words(longest)}, or choose another partition{f': {others}' if others else ''}."
+    text = f"The job asks for {duration(seconds)}; the limit of {where} is {duration(longest)}."
+    hint = f"Ask for at most {duration(longest)}, or choose another partition{f': {others}' if others else ''}."
     elsewhere = [set_to("partition", name) for name in fitting[:_OFFERED]] or [choose("partition")]
     ways = (set_to("time", as_clock(longest)), *elsewhere)
     return Problem("scheduler.time", text, hint, "time", ways)

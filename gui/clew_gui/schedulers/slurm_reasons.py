@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from clew_gui.base.times import in_words
 from clew_gui.schedulers.state import PartitionLimits, Reason
+from clew_shared.base.number_words import duration
 
 _REASONS: Mapping[str, Reason] = {
     "None": Reason("The scheduler has not looked at it yet."),
@@ -87,8 +87,8 @@ def slurm_reason(word: str, limits: PartitionLimits | None = None, asked: int | 
     # Slurm gives either word for the same request, one at its submission, the other when it is looked at again.
     too_long = name == "PartitionTimeLimit" or (name == "PartitionConfig" and _exceeds(asked, limits))
     if too_long and limits is not None and limits.time:
-        wanted = f", and it asks for {in_words(asked)}" if asked else ""
-        return Reason(f"It will not start: the partition's limit is {in_words(limits.time)}{wanted}.", True)
+        wanted = f", and it asks for {duration(asked)}" if asked else ""
+        return Reason(f"It will not start: the partition's limit is {duration(limits.time)}{wanted}.", True)
     if name == "PartitionNodeLimit" and limits is not None and limits.nodes:
         return Reason(f"It will not start: the partition's limit is {_nodes(limits.nodes)}.", True)
     if name.startswith(("ReqNodeNotAvail,", "ReqNodeNotAvail(")):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clew_gui.base.times import in_words
 from clew_gui.schedulers.scheduler import Scheduler
 from clew_gui.schedulers.state import JobState, PartitionLimits, Phase, Reason
 from clew_gui.schedulers.verdict import NEVER_BEGAN
+from clew_shared.base.number_words import duration
 
 NOT_ON_NODES = "Name a python or venv in the site that nodes have as well."
 _AT_START = {"absent": NOT_ON_NODES, "module": "Name a module in the site that nodes have as well."}
@@ -39,7 +39,7 @@ def describe(state: JobState, scheduler: Scheduler, limits: PartitionLimits | No
         case Phase.CANCELLED:
             return Reason(f"The job was cancelled{_by(state.by)}.")
         case Phase.TIMED_OUT:
-            limit = f" of {in_words(state.limit)}" if state.limit else ""
+            limit = f" of {duration(state.limit)}" if state.limit else ""
             return Reason(f"The job reached its time limit{limit}.")
         case Phase.GONE:
             return Reason(_gone(state, asked(scheduler)))

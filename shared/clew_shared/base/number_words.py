@@ -86,3 +86,16 @@ def number_ranges(numbers: Iterable[int]) -> str:
     for first, last in ranges:
         parts += [f"{first}–{last} ({last - first + 1})"] if last - first > 1 else map(str, range(first, last + 1))
     return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """``2 minutes``, ``1 hour 30 minutes``, ``2 days``; seconds only below two minutes."""
+    left, parts = round(seconds), list[str]()
+    if left < 120 and left % 60:
+        return counted(left, "second")
+    left = 60 * round(left / 60)
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if left >= size:
+            parts.append(counted(left // size, name))
+            left %= size
+    return " ".join(parts[:2]) or "0 seconds"

@@ -115,7 +115,7 @@ def test_an_answer_in_the_guide_ticks_the_goal_that_asks_for_it(
 def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, places: Places, qtbot: QtBot) -> None:
     session = Session(places, load_builtin(), recorded={})
     program = open_window(session, size=(1280, 800), catalogue=load_builtin(), exercise="softmax")
-    dialog = program.actions.demonstrations.ask()
+    dialog = program.actions.recordings.ask()
     buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
     assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
     buttons["Show the recording parameter-servers"].click()
@@ -138,5 +138,5 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
     cluster.view.replay.go_to(None)
     assert replay.chosen is None
     assert cluster.scene.timeline.whole.high > run.history.updates.columns.ended[-1]
-    program.actions.demonstrations.show_recording(run.folder)
+    program.actions.recordings.show_recording(run.folder)
     assert [one.id for one in scope.runs()] == [run.id], "it is listed once"

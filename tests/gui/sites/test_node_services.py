@@ -178,7 +178,7 @@ def test_both_are_open_beside_each_other_and_one_is_closed_alone(panel: NodePane
 
 @BOTH
 def test_the_line_of_a_node_shows_only_what_can_be_done(panel: NodePanel, qtbot: QtBot, kind: str, title: str) -> None:
-    row = NodeRow(Appearance(), panel.job.id)
+    row = NodeRow(Appearance(), panel.job.id, lambda _what, _kind: None)
     qtbot.addWidget(row)
     opened = panel.open(kind)
     row.show_job(panel.job, panel.services.status(panel.job.id), 0.0)

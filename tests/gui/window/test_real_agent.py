@@ -14,7 +14,8 @@ from PySide6.QtWidgets import QApplication, QDialog
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program, build_app
-from clew_gui.session.runs import RunModel
+from clew_gui.session.links.inbox import LinkState
+from clew_gui.session.runs import RunModel, find_demonstration
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.surface import SurfaceView
@@ -296,3 +297,20 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     window.actions_["stop_now"].trigger()
     student.until(lambda: student.run.state is RunState.STOPPED, "the end")
     student.until(lambda: not view.add.isEnabled(), "buttons that rest")
+
+
+def test_a_recording_beside_an_agent_is_a_run_that_has_ended(new_student: Callable[[], Student]) -> None:
+    student, folder = new_student(), find_demonstration("two-nodes")
+    session, window = student.program.session, student.window
+    student.program.open_file(str(folder))
+    replay = window.run_view.plots.replay
+    student.until(lambda: session.link.state is LinkState.LIVE, "the agent")
+    student.until(lambda: (replay.chosen or 0) > 0, "its steps")
+    student.says("Finished")
+    assert (student.run.spec.name, student.run.where) == ("Recorded: Two nodes", "Recording")
+    enabled = [name for name in ("try", "continue", "stop", "remove") if window.actions_[name].isEnabled()]
+    assert enabled == ["remove"]
+    window.actions_["remove"].trigger()
+    window.messages.lapse()
+    assert dict(session.runs) == {}
+    assert (folder / "journal.0001").exists()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clew_agent.node.allocation import Allocation, read_allocation
 from clew_agent.trainer.control import ControlRequests, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
-from clew_agent.trainer.time_limit import FORECAST, Timekeeper, in_words
+from clew_agent.trainer.time_limit import FORECAST, Timekeeper
 from clew_shared.journal.events import Event, Log
 from clew_shared.wire.messages import Stop
 from tests.guards import LogBook
@@ -278,21 +278,3 @@ def test_pauses_do_not_count_as_work() -> None:
         scene.keeper.look(scene.step, 1000, idle=True)
     scene.train(20, of=1000)
     assert scene.told == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (1, "1 second"),
-        (25.4, "25 seconds"),
-        (119, "2 minutes"),
-        (60 * 25, "25 minutes"),
-        (3600 * 3.5, "3.5 hours"),
-        (3600 * 2, "2 hours"),
-        (3600 * 30, "30 hours"),
-        (86400 * 4, "4 days"),
-        (86400 * 4000, "4,000 days"),
-    ],
-)
-def test_spans_are_told_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words

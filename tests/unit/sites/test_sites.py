@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew_gui.base.checked_text import is_fingerprint, is_host, is_module, is_remote_path, join_address, split_address
-from clew_gui.base.times import as_clock, in_words, read_clock, read_time
+from clew_gui.base.times import as_clock, read_clock, read_time
 from clew_gui.schedulers.allocation import (
     FIELDS,
     AllocationRequest,
@@ -31,6 +31,7 @@ from clew_gui.sites.site_connection import explain_write_error
 from clew_gui.sites.site_fields import machine_of, site_of
 from clew_gui.sites.site_file import from_table, from_toml, read_site, to_toml
 from clew_gui.sites.store import SiteStore, site_store
+from clew_shared.base.number_words import duration
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 
@@ -392,8 +393,10 @@ def test_times_in_words() -> None:
         5400: "1 hour 30 minutes",
         86400: "1 day",
         1: "1 second",
+        25.4: "25 seconds",
+        2694: "45 minutes",
     }
-    assert {seconds: in_words(seconds) for seconds in words} == words
+    assert {seconds: duration(seconds) for seconds in words} == words
 
 
 _ADDRESSES = {

@@ -18,7 +18,7 @@ class UnavailableError(Exception):
     ("jump", "words"),
     [
         (864_000.0, "was set ahead by 10 days while the run trained, so at step 1,200 TensorFlow took"),
-        (-7_300.0, "was set back by 2 hours while the run trained"),
+        (-7_300.0, "was set back by 2 hours 2 minutes while the run trained"),
         (45.0, "was set ahead by 45 seconds"),
     ],
 )

@@ -51,11 +51,7 @@ class NodeActions(QObject):
         self._places = places
         self._list: JobsDialog | None = None
         self._terminals: list[subprocess.Popen[bytes]] = []
-        bar.opened.connect(self.open)
-        bar.shown.connect(self.open)
-        bar.copied.connect(self.copy_address)
-        bar.closed.connect(self.services.close)
-        bar.log_in_asked.connect(self.log_in)
+        bar.asked.connect(self._asked)
         window.run_view.card.log_in.clicked.connect(self.log_in_for_run)
 
     # --- In sight -----------------------------------------------------------------------------------------------------
@@ -101,6 +97,13 @@ class NodeActions(QObject):
         self.services.close_all()
         for one in self._terminals:
             one.returncode = one.poll() or 0  # it outlives this program on purpose; no ResourceWarning for it
+
+    def _asked(self, what: str, of: str, kind: str) -> None:
+        services = {"open": self.open, "copy": self.copy_address, "close": self.services.close}
+        if what in services:
+            services[what](of, kind)
+        else:
+            {"log in": self.log_in, "let go": self.end}[what](of)
 
     # --- Opening something --------------------------------------------------------------------------------------------
 

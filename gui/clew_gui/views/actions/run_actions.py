@@ -19,7 +19,7 @@ from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Button, label, row
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.catalogue import on_servers
+from clew_shared.catalogue import find_card, on_servers
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.messages import Refused, TryRun
 
@@ -259,7 +259,7 @@ _SENTENCE = (
 )
 
 
-class Demonstrations(QObject):
+class Recordings(QObject):
     """Opens recordings. There is one object for each window."""
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
@@ -286,10 +286,11 @@ class Demonstrations(QObject):
         session, replay = self._controller.scope.session, self._window.run_view.plots.replay
         try:
             run = session.open_recording(folder)
+            card = find_card(self._controller.scope.catalogue.exercises, session.runs[run].spec.exercise)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
             return
-        self._controller.open_exercise(session.runs[run].spec.exercise)
+        self._controller.open_exercise(card.id)
         self._controller.begin(lambda _session: run)
         replay.go_to(None)
         replay.play.click()

@@ -110,7 +110,6 @@ class SiteActions(QObject):
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
         self.nodes = NodeActions(window, controller, places, self.bar, manager)
-        self.bar.let_go_asked.connect(self.nodes.end)
         window.next_run.put_site_bar(self.bar)
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())

@@ -17,14 +17,7 @@ from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog, note_dialog
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.run_actions import (
-    Continuation,
-    Demonstrations,
-    LiveChange,
-    QueueActions,
-    Removal,
-    Trying,
-)
+from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Recordings, Removal, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
@@ -77,7 +70,7 @@ class WindowActions(QObject):
         self.speedup = SpeedupActions(window, controller)
         self.compare = CompareActions(window, controller)
         self.cluster = ClusterActions(window, controller)
-        self.demonstrations = Demonstrations(window, controller)
+        self.recordings = Recordings(window, controller)
         self.reports = ReportActions(window, controller, places)
         self.live = LiveChange(window, controller)
         self.removal = Removal(controller)

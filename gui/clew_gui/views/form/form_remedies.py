@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from clew_gui.base.times import in_words, read_time
+from clew_gui.base.times import read_time
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.presentation.remedies import RemedyButton, RemedyButtons
 from clew_gui.views.presentation.words import data_short
 from clew_shared.base import remedies
-from clew_shared.base.number_words import in_bytes
+from clew_shared.base.number_words import duration, in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.remedies import Remedy
 from clew_shared.catalogue import known_sets
@@ -39,7 +39,7 @@ class FormRemedies:
         if name not in LABELS or form.where.form is None:
             return None
         seconds = read_time(value) if name == "time" else None
-        text = f"Ask for {in_words(seconds)}" if seconds else f"{LABELS[name]}: {value}"
+        text = f"Ask for {duration(seconds)}" if seconds else f"{LABELS[name]}: {value}"
         return RemedyButton(text, lambda: form.where.set_field(name, value))
 
     def _choose(self, remedy: Remedy) -> RemedyButton | None:

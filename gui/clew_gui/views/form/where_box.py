@@ -10,7 +10,6 @@ import msgspec
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.base.times import in_words
 from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import (
     FIELDS,
@@ -27,6 +26,7 @@ from clew_gui.views.form.fields import combo
 from clew_gui.views.form.form import ParamForm, Usual, field_rows
 from clew_gui.views.theme.fold import FoldingSection
 from clew_gui.views.theme.parts import Appearance, Button, column
+from clew_shared.base.number_words import duration
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value, convert
 
@@ -126,7 +126,7 @@ class WhereForm(QWidget):
         if not seconds:
             return f"Asks for {size}", "The site sets the time limit. The job waits in the queue first."
         return (
-            f"Asks for {size}, {in_words(seconds)}",
+            f"Asks for {size}, {duration(seconds)}",
             f"At most {node_hours(asked.nodes, seconds)}. The job waits in the queue first.",
         )
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation.job_words import job_lines
+from clew_gui.views.sites.site_bar import match_rows
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, label, panel, row, scrolling
 
@@ -75,19 +76,20 @@ class JobsDialog(Dialog):
         newest = list(reversed(jobs))
         begun = [job for job in newest if not job.news.over]
         shown = (begun + [job for job in newest if job.news.over])[: max(MOST_JOBS, len(begun))]
-        for gone in self.rows.keys() - {job.id for job in shown}:
-            self.rows.pop(gone).deleteLater()
+        match_rows(self.rows, [job.id for job in shown], self._row)
         for place, job in enumerate(shown):
-            line = self.rows.get(job.id)
-            if line is None:
-                line = self.rows[job.id] = JobRow(self._appearance)
-                line.end.clicked.connect(lambda _on=False, job=job.id: self.end_asked.emit(job))
+            line = self.rows[job.id]
             if self._lines.indexOf(line) != place:
                 self._lines.insertWidget(place, line)
             line.show_job(job, numbers.get(job.id, ()), now)
         older = len(jobs) - len(shown)
         left = f"; {older} older ones are not shown" if older else ""
         self.count.setText(f"{len(begun)} under way, {len(jobs) - len(begun)} over{left}." if jobs else _NO_JOBS)
+
+    def _row(self, job: str) -> JobRow:
+        line = JobRow(self._appearance)
+        line.end.clicked.connect(lambda: self.end_asked.emit(job))
+        return line
 
     def show_login(self, sentence: str) -> None:
         """Says where a person is logged in, and for how long."""

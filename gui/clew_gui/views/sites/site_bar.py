@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
@@ -15,6 +16,7 @@ from clew_gui.views.sites.services import TITLES, ServiceStatus
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, native_keys, row
 from clew_shared.base.harmless import for_tooltip
 
+Row = TypeVar("Row", bound=QWidget)
 _NOT_YET = "The node is not available yet"
 _INDENT = 20
 _TIPS = {
@@ -29,6 +31,13 @@ def _small(*buttons: IconButton) -> tuple[IconButton, ...]:
     for button in buttons:
         button.setFixedSize(24, 24)
     return buttons
+
+
+def match_rows(rows: dict[str, Row], wanted: Collection[str], make: Callable[[str], Row]) -> None:
+    """Takes away the rows that nobody wants any more, and makes those that are new."""
+    for gone in rows.keys() - set(wanted):
+        rows.pop(gone).deleteLater()
+    rows.update({name: make(name) for name in wanted if name not in rows})
 
 
 class LoginRow(QWidget):
@@ -88,28 +97,28 @@ class CommandRow(QWidget):
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
 
+Ask = Callable[[str, str], object]
+"""Asks for something about an allocation: what, and of which service."""
+
+
 class NodeRow(QWidget):
-    """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back."""
+    """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back.
+    ``ask`` is called with "open", "copy" or "close" and Jupyter, TensorBoard or ``terminal``, and with "let go"."""
 
-    opened = Signal(str)
-    """Asks for Jupyter, TensorBoard or ``terminal``."""
-    shown = Signal(str)
-    copied = Signal(str)
-    closed = Signal(str)
-
-    def __init__(self, appearance: Appearance, job: str) -> None:
+    def __init__(self, appearance: Appearance, job: str, ask: Ask) -> None:
         super().__init__()
-        self._appearance = appearance
+        self._appearance, self._ask = appearance, ask
         self.job = job
         self.text = label("", "caption", "2", wrap=True)
         self.let_go = Button(appearance, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
+        self.let_go.clicked.connect(lambda: ask("let go", ""))
         line = row(Glyph(appearance, "server", "warn", 14), self.text, self.let_go, gap=6)
         line.setStretch(1, 1)
         self.buttons = {kind: Button(appearance, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
         tip = "A terminal on this node, in its own window (Ctrl+Shift+T)"
         self.buttons["terminal"] = Button(appearance, "Terminal", "quiet", "", tip)
         for kind, button in self.buttons.items():
-            button.clicked.connect(lambda _on=False, kind=kind: self.opened.emit(kind))
+            button.clicked.connect(lambda _on=False, kind=kind: ask("open", kind))
         self._doors = QWidget()
         row(*self.buttons.values(), None, gap=0, margins=(_INDENT - 10, 0, 0, 0), parent=self._doors)
         self.command = CommandRow(appearance)
@@ -126,13 +135,9 @@ class NodeRow(QWidget):
         self._doors.setVisible(not job.news.over)
         for button in self.buttons.values():
             button.allow(running, _NOT_YET)
-        wanted = {one.kind: one for one in status}
-        for kind in [known for known in self._services if known not in wanted]:
-            self._services.pop(kind).deleteLater()
-        for kind, one in wanted.items():
-            if kind not in self._services:
-                self._services[kind] = self._service_row(kind)
-            self._services[kind].show_status(one)
+        match_rows(self._services, [one.kind for one in status], self._service_row)
+        for one in status:
+            self._services[one.kind].show_status(one)
 
     def show_command(self, text: str) -> None:
         """A command that a person types instead."""
@@ -147,9 +152,9 @@ class NodeRow(QWidget):
 
     def _service_row(self, kind: str) -> ServiceRow:
         line = ServiceRow(self._appearance, kind)
-        line.show_again.clicked.connect(lambda: self.shown.emit(kind))
-        line.copy.clicked.connect(lambda: self.copied.emit(kind))
-        line.close_it.clicked.connect(lambda: self.closed.emit(kind))
+        line.show_again.clicked.connect(lambda: self._ask("open", kind))
+        line.copy.clicked.connect(lambda: self._ask("copy", kind))
+        line.close_it.clicked.connect(lambda: self._ask("close", kind))
         self._box.addWidget(line)
         return line
 
@@ -157,12 +162,8 @@ class NodeRow(QWidget):
 class SiteBar(QWidget):
     """The lines about logins, held nodes and open services; hidden while there are none."""
 
-    log_in_asked = Signal(str)
-    let_go_asked = Signal(str)
-    opened = Signal(str, str)
-    shown = Signal(str, str)
-    copied = Signal(str, str)
-    closed = Signal(str, str)
+    asked = Signal(str, str, str)
+    """Asks for what ``NodeRow`` asks, of which job and service; or to "log in", on which site."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -176,32 +177,26 @@ class SiteBar(QWidget):
 
     def show_logins(self, locked: Mapping[str, Sequence[JobModel]]) -> None:
         """The sites where nobody is logged in, with the jobs there."""
-        for site in [known for known in self._logins if known not in locked]:
-            self._logins.pop(site).deleteLater()
+        match_rows(self._logins, locked, self._login_row)
         for site, jobs in locked.items():
-            if site not in self._logins:
-                self._logins[site] = line = LoginRow(self._appearance)
-                line.log_in.clicked.connect(lambda _on=False, site=site: self.log_in_asked.emit(site))
-                self._login_box.addWidget(line)
             self._logins[site].show_jobs(jobs)
         self._appear()
 
+    def _login_row(self, site: str) -> LoginRow:
+        line = LoginRow(self._appearance)
+        line.log_in.clicked.connect(lambda: self.asked.emit("log in", site, ""))
+        self._login_box.addWidget(line)
+        return line
+
     def show_jobs(self, jobs: Sequence[JobModel], status: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
-        wanted = {job.id: job for job in jobs}
-        for job in [known for known in self._rows if known not in wanted]:
-            self._rows.pop(job).deleteLater()
-        for job, model in wanted.items():
-            if job not in self._rows:
-                self._rows[job] = self._node_row(job)
-            self._rows[job].show_job(model, status.get(job, ()), now)
+        match_rows(self._rows, [job.id for job in jobs], self._node_row)
+        for job in jobs:
+            self._rows[job.id].show_job(job, status.get(job.id, ()), now)
         self._appear()
 
     def _node_row(self, job: str) -> NodeRow:
-        line = NodeRow(self._appearance, job)
-        line.let_go.clicked.connect(lambda: self.let_go_asked.emit(job))
-        for name in ("opened", "shown", "copied", "closed"):
-            getattr(line, name).connect(lambda kind, name=name: getattr(self, name).emit(job, kind))
+        line = NodeRow(self._appearance, job, lambda what, kind: self.asked.emit(what, job, kind))
         self._node_box.addWidget(line)
         return line
 
