@@ -117,7 +117,7 @@ class ExerciseTree(QTreeWidget):
             item.setIcon(0, self._appearance.icon("down" if item.isExpanded() else "right", theme.text3))
             item.setFont(0, font("section"))
             item.setForeground(0, QColor(theme.text2))
-        item.setFirstColumnSpanned(not item.text(1))
+        item.setFirstColumnSpanned(item.parent() is not None and not item.text(1))
         item.setFont(1, font("caption"))
         item.setForeground(1, QColor(theme.text2 if item.parent() is not None else theme.text3))
 

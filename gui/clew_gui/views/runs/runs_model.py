@@ -58,7 +58,7 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 COLUMNS = (
     TableColumn("run", "Run", False, 0),
-    TableColumn("state", "State", False, 26),
+    TableColumn("state", "State", False, 32),
     TableColumn("optimizer", "Optimizer", False, 13),
     TableColumn("rate", "Rate", True, 10),
     TableColumn("best", "Best", True, 11),
