@@ -9,11 +9,11 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.plotting.cluster import Staleness
+from clew_gui.views.actions.dialogs import SourceView
 from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.window.window import CLUSTER_TAB
 from clew_shared.base.problem import problem
@@ -206,8 +206,8 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
 def test_the_cluster_can_be_read_and_exported(program: Program, run: FakeRun, tmp_path: Path) -> None:
     view = program.actions.cluster.view
     view.config.click()
-    (dialog,) = program.window.findChildren(QPlainTextEdit, options=Qt.FindChildOption.FindChildrenRecursively)[-1:]
-    assert "tf.train.ClusterSpec({" in dialog.toPlainText()
+    (text,) = program.window.findChildren(SourceView)
+    assert "tf.train.ClusterSpec({" in text.toPlainText()
     files = {kind: tmp_path / f"cluster.{kind}" for kind in ("png", "svg", "csv")}
     for kind, path in files.items():
         program.actions.cluster.export(kind, path)
