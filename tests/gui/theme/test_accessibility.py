@@ -205,7 +205,7 @@ def test_the_focus_can_be_seen_on_every_control(open_window: Opener, qtbot: QtBo
 
 def test_every_dialog_is_named_and_reachable(open_window: Opener) -> None:
     program = open_window(fakes.example_session())
-    for name in ("settings", "shortcuts", "code", "report", "about", "rate"):
+    for name in ("settings", "shortcuts", "code", "report", "about", "rate", "note", "sweep", "predict"):
         program.window.actions_[name].trigger()
         (dialog,) = [d for d in program.window.findChildren(QDialog) if d.isVisible()]
         chain = set(focus_chain(dialog))

@@ -85,7 +85,9 @@ def race_dialog(
     is what the form says, for everything that all lanes share."""
     specs = {spec.name: spec for spec in card.params}
     rate = specs.get(LEARNING_RATE)
-    steps = msgspec.structs.replace(specs.get(STEPS, _STEPS), label="Steps for each lane", default=race.steps, help="")
+    steps = msgspec.structs.replace(
+        specs.get(STEPS, _STEPS), label="Steps for each lane", default=race.steps, help="", shown_when=None
+    )
     lanes = {f"lane {place}": lane for place, lane in enumerate(race.lanes, start=1)}
 
     def field(name: str, lane: Lane) -> ParamSpec:
