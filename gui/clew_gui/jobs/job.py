@@ -166,7 +166,7 @@ def job_word(news: JobStatus) -> str:
 
 
 def use_words(use: JobUse) -> str:
-    """``waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh``: what the scheduler tells, which may be nothing."""
+    """``waited 13 minutes, 3.1 GB of memory at most, 3.1 Wh``: what the scheduler tells, which may be nothing."""
     parts = [f"waited {duration(round(use.waited))}"] if use.waited is not None else []
     parts += [f"{in_bytes(round(use.memory))} of memory at most"] if use.memory is not None else []
     return ", ".join([*parts, energy(use.energy)] if use.energy is not None else parts)

@@ -287,7 +287,7 @@ def test_details_have_what_was_sampled_beside_what_the_scheduler_counted() -> No
     run.job = JobStatus(job="j", stage=JobStage.ENDED, use=JobUse(waited=754.0, memory=3.1e9))
     found = {line.label: line.text for line in details(run, fakes.card(), None)}
     assert found["Machine"] == "memory 1.2 of 16 GB at most"
-    assert found["Scheduler's accounts"] == "waited 12 minutes, 3.1 GB of memory at most"
+    assert found["Scheduler's accounts"] == "waited 13 minutes, 3.1 GB of memory at most"
 
 
 # --- The log ----------------------------------------------------------------------------------------------------------

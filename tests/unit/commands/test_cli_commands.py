@@ -516,7 +516,7 @@ def test_who_cancelled_the_job_is_said(asked: EndRequest | None, text: str, caps
     news = status_at_end(copy.book.news(JOB), state, Reason("The job was cancelled by root."), asked)
     copy.book.note_news(news)
     assert shown(capsys) == ("STOPPED", text if asked else f"{text} (clew why job.cancelled)")
-    counted = "The scheduler's accounts of its job: waited 12 minutes, 3.1 GB of memory at most, 3.1 Wh."
+    counted = "The scheduler's accounts of its job: waited 13 minutes, 3.1 GB of memory at most, 3.1 Wh."
     assert counted in said(capsys, "show", "1").splitlines()
     assert json.loads(said(capsys, "show", "1", "--json"))["job_use"]["energy"] == 11_000.0
 
