@@ -36,11 +36,6 @@ def zoomed(span: Span, full: Span, factor: float, around: float | None = None) -
     return within(Span(centre - part * size, centre + (1 - part) * size), full)
 
 
-def panned(span: Span, full: Span, part: float) -> Span | None:
-    """Returns the span moved by ``part`` of its extent, not beyond the whole range; None if it is everything."""
-    return within(Span(span.low + part * span.size, span.high + part * span.size), full)
-
-
 def within(span: Span, full: Span) -> Span | None:
     """``span`` moved into ``full``; None when it is as large."""
     if span.size >= full.size * 0.999:

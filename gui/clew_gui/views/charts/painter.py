@@ -82,11 +82,6 @@ def rect_of(box: Box) -> QRectF:
     return QRectF(box.x, box.y, box.width, box.height)
 
 
-def box_of(rect: QRectF) -> Box:
-    """The box of Qt's rectangle."""
-    return Box(rect.x(), rect.y(), rect.width(), rect.height())
-
-
 def paint(painter: QPainter, items: Sequence[Item]) -> None:
     """Paints shapes in their order; the painter's transformation and clip stay."""
     for item in items:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clew_gui.plotting.axes.clip import clip_lines, drawable
 from clew_gui.plotting.axes.layout import Box, Placement, emptiest, spread
-from clew_gui.plotting.axes.ticks import Span, panned, zoomed
+from clew_gui.plotting.axes.ticks import Span, within, zoomed
 
 NOWHERE = np.empty((0, 2))
 
@@ -108,12 +108,12 @@ def test_zooming(span: Span, factor: float, around: float | None, shown: Span | 
         assert (result.low, result.high) == pytest.approx((shown.low, shown.high))
 
 
-def test_panning_stays_inside() -> None:
+def test_what_was_moved_too_far_stays_inside() -> None:
     full = Span(0, 100)
-    assert panned(Span(40, 60), full, 0.5) == Span(50, 70)
-    assert panned(Span(40, 60), full, -9) == Span(0, 20)
-    assert panned(Span(40, 60), full, 9) == Span(80, 100)
-    assert panned(full, full, 1) is None
+    assert within(Span(50, 70), full) == Span(50, 70)
+    assert within(Span(-140, -120), full) == Span(0, 20)
+    assert within(Span(220, 240), full) == Span(80, 100)
+    assert within(full, full) is None
 
 
 def test_a_line_in_sight_is_drawn_as_it_is() -> None:
