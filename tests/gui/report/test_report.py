@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
@@ -17,6 +19,7 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.tabs import tab
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB
@@ -29,7 +32,7 @@ from tests.unit.reports.test_handin import CARDS, made_run
 
 
 def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
-    open_window: Opener, places: Places, qtbot: QtBot, tmp_path: Path
+    open_window: Opener, places: Places, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = made_run(places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
     cards = msgspec.structs.replace(load_builtin(), exercises=tuple(CARDS.values()))
@@ -55,7 +58,12 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     (tmp_path / "in").mkdir()
     assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
 
+    asked: list[Callable[[Path], None]] = []
+    monkeypatch.setattr(tab, "ask_and_write", lambda *words: asked.append(words[-1]))
+    reports.export("html")
     view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
+    asked[0](tmp_path / "asked.html")
+    assert (tmp_path / "asked.html").read_text() == (tmp_path / "report.html").read_text()
     assert view.sentence.whole() == "Tick the runs that belong in it."
     assert not view.hand_in.isEnabled()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import LIGHT
+from clew_gui.views.theme.theme import LIGHT, stylesheet
 from clew_shared.catalogue import load_builtin
 
 
@@ -64,3 +65,12 @@ def test_chapters_that_were_folded_stay_so_when_the_catalogue_is_read_again(pane
     click(panel, heads(panel)[0])
     panel.fill(load_builtin())
     assert not any(head.isExpanded() for head in heads(panel))
+
+
+def test_a_row_is_as_high_as_its_letters(panel: LabPanel) -> None:
+    panel.setStyleSheet(stylesheet(LIGHT))
+    larger = panel.tree.font()
+    larger.setPointSizeF(3 * larger.pointSizeF())
+    for item in (heads(panel)[0], exercises(heads(panel)[0])[0]):
+        item.setFont(0, larger)
+        assert panel.tree.visualItemRect(item).height() >= QFontMetrics(larger).height()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -116,9 +117,10 @@ class FormRow:
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
     def put_beside(self, *buttons: QWidget) -> None:
-        """Share the field's place with buttons."""
-        for place, button in enumerate(buttons, start=1):
+        """Share the field's place with buttons, which the Tab key reaches after it."""
+        for place, (before, button) in enumerate(pairwise((self.editor.widget(), *buttons)), start=1):
             self._line.insertWidget(place, button)
+            QWidget.setTabOrder(before, button)
 
     @property
     def offer(self) -> Button:

@@ -42,6 +42,8 @@ class RunsTable(QTableView):
             lambda at: self.menu_asked.emit(QPointF(self.viewport().mapToGlobal(at)))
         )
         self._by_hand: dict[str, bool] = {}
+        self._on_check = False
+        """Whether the mouse was pressed on a check."""
         self._dress_heads()
         self.sortByColumn(0, Qt.SortOrder.DescendingOrder)
         self.setSortingEnabled(True)
@@ -103,6 +105,7 @@ class RunsTable(QTableView):
         """Shows or hides a run by a click on its check, and leaves the cursor where it is; elsewhere chooses the
         run."""
         row = self._ticked(event)
+        self._on_check = row is not None
         if row is not None:
             self._runs.toggled.emit(row.id, not row.shown)
         else:
@@ -117,7 +120,7 @@ class RunsTable(QTableView):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Keeps a check that was clicked from being clicked again by the delegate."""
-        if self._ticked(event) is None:
+        if not self._on_check:
             super().mouseReleaseEvent(event)
 
     def _ticked(self, event: QMouseEvent) -> RunRow | None:

@@ -38,6 +38,8 @@ class ReportActions(Tab[ReportView]):
         self._places = places
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
+        self._exported: LabReport
+        """The report that a person asked to save."""
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
         controller.scope.board.answers_of = self._kept
@@ -136,16 +138,20 @@ class ReportActions(Tab[ReportView]):
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
+    def export(self, kind: str, path: Path | None = None) -> None:
+        """Write the report that is shown now, also if another one is made while the place is asked for."""
+        if self.made is not None:
+            self._exported = self.made[0]
+            super().export(kind, path)
+
     def write(self, kind: str, path: Path) -> None:
         """Write the report as "html" or "pdf". Raises ``OSError`` where the file cannot be written."""
         from clew_gui.views.report.pdf import write_pdf
 
-        if self.made is None:
-            return
         if kind == "pdf":
-            write_pdf(self.made[0], path)
+            write_pdf(self._exported, path)
         else:
-            path.write_text(render(self.made[0]), encoding="utf-8", newline="\n")
+            path.write_text(render(self._exported), encoding="utf-8", newline="\n")
 
     def hand_in(self, path: Path | None = None) -> None:
         """Write the bundle for the teacher; asks for the place when ``path`` is None."""
