@@ -224,11 +224,12 @@ class SiteActions(QObject):
         self._with_kept(name, lambda _site: self._window.messages.show_note("Approved. Start the run again."))
 
     def show_modules(self, name: str, instead: str = "") -> None:
-        """Show the site, where the names of its modules complete the field *Modules*; ``instead`` cannot be loaded."""
+        """Show the site, where the names of its modules complete the field *Modules*; ``instead`` cannot be loaded
+        and is taken out."""
 
         def look(site: Site) -> None:
             dialog = self.show_sites(name)
-            dialog.form.focus("modules")
+            dialog.form.begin_entry("modules", instead)
             why = f"{instead} cannot be loaded. " if instead else ""
             dialog.message.set_text(f"{why}Asking {title_of(name, site)} for its modules …")
             call_elsewhere(
