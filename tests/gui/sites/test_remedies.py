@@ -221,8 +221,9 @@ def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none
     next(one for one in doctor.findChildren(Button) if one.accessibleName() == "Modules…").click()
     asking = "tensorflow/2.1 cannot be loaded. Asking The Cave for its modules …"
     qtbot.waitUntil(lambda: first.message.whole() == asking, timeout=10_000)
+    first.choose("local")
     answer.set()
-    qtbot.waitUntil(lambda: first.message.whole() == str(refused), timeout=10_000)
+    qtbot.waitUntil(lambda: first.message.whole() == f"The Cave: {refused}", timeout=10_000)
     assert shown(program, qtbot) == [first]
     first.reject()
 

@@ -230,14 +230,14 @@ class SiteActions(QObject):
         def look(site: Site) -> None:
             dialog = self.show_sites(name)
             dialog.form.begin_entry("modules", instead)
-            why = f"{instead} cannot be loaded. " if instead else ""
-            dialog.message.set_text(f"{why}Asking {title_of(name, site)} for its modules …")
+            why, title = f"{instead} cannot be loaded. " if instead else "", title_of(name, site)
+            dialog.message.set_text(f"{why}Asking {title} for its modules …")
             call_elsewhere(
                 dialog,
                 f"modules {name}",
                 lambda: self._modules(name, site, self._places, self._prompter),
                 partial(dialog.offer_modules, name),
-                lambda problems: dialog.message.set_text(str(problems[0])),
+                lambda problems: dialog.message.set_text(f"{title}: {problems[0]}"),
             )
 
         self._with_kept(name, look)
