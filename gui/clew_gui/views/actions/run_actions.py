@@ -292,5 +292,6 @@ class Recordings(QObject):
             return
         self._controller.open_exercise(card.id)
         self._controller.begin(lambda _session: run)
+        replay.play.stop()
         replay.go_to(None)
         replay.play.click()
