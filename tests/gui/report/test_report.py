@@ -150,3 +150,20 @@ def test_a_recording_plays_when_it_is_opened_while_one_does(open_window: Opener,
     for name in ("two-nodes", "parameter-servers", "parameter-servers"):
         recordings.show_recording(folders[name])
         assert play.timer.isActive()
+
+
+def test_a_removed_recording_is_listed_when_it_is_opened_again(open_window: Opener, places: Places) -> None:
+    session = Session(places, load_builtin(), recorded={})
+    program = open_window(session, size=(1280, 800), catalogue=load_builtin(), exercise="ps-lab")
+    folder = demonstrations()["parameter-servers"]
+    program.actions.recordings.show_recording(folder)
+    session._acts = True  # it may forget runs
+    for lapsed in (True, False):
+        program.actions.removal.remove()
+        assert program.controller.scope.runs() == []
+        if lapsed:
+            program.window.messages.lapse()
+        program.actions.recordings.show_recording(folder)
+        assert [one.folder for one in program.controller.scope.runs()] == [folder]
+        assert program.controller.scope.run() is not None
+    assert folder.exists()

@@ -284,12 +284,14 @@ class Recordings(QObject):
     def show_recording(self, folder: Path) -> None:
         """Open its exercise, select it, and play it from the beginning."""
         session, replay = self._controller.scope.session, self._window.run_view.plots.replay
+        self._window.messages.lapse()  # the recording may have been removed
         try:
             run = session.open_recording(folder)
             card = find_card(self._controller.scope.catalogue.exercises, session.runs[run].spec.exercise)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
             return
+        self._controller.scope.board.restore(run)
         self._controller.open_exercise(card.id)
         self._controller.begin(lambda _session: run)
         replay.play.stop()
