@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
@@ -16,6 +17,7 @@ from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import demonstrations, read_heads, read_runs
 from clew_gui.session.session import Session
+from clew_gui.views.actions import run_actions
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
 from clew_gui.views.theme.parts import Button
@@ -167,3 +169,14 @@ def test_a_removed_recording_is_listed_when_it_is_opened_again(open_window: Open
         assert [one.folder for one in program.controller.scope.runs()] == [folder]
         assert program.controller.scope.run() is not None
     assert folder.exists()
+
+
+def test_a_recording_that_cannot_be_read_is_offered_by_the_name_of_its_folder(
+    softmax: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_actions, "demonstrations", lambda: {"torn": tmp_path / "torn"})
+    dialog = softmax.actions.recordings.ask()
+    assert "torn" in [one.text() for one in dialog.findChildren(QLabel)]
+    next(one for one in dialog.findChildren(Button) if one.accessibleName() == "Show the recording torn").click()
+    assert softmax.window.messages.isVisible()
+    assert softmax.controller.scope.runs() == []

@@ -259,6 +259,14 @@ _SENTENCE = (
 )
 
 
+def _title(folder: Path) -> str:
+    """The name of a recording, or of its folder if it cannot be read: opening it says why."""
+    try:
+        return read_recording(folder)[0].name
+    except ProblemError:
+        return folder.name
+
+
 class Recordings(QObject):
     """Opens recordings. There is one object for each window."""
 
@@ -274,7 +282,7 @@ class Recordings(QObject):
             show.setAccessibleName(f"Show the recording {name}")
             show.clicked.connect(dialog.accept)
             show.clicked.connect(partial(self.show_recording, folder))
-            dialog.add(row(label(read_recording(folder)[0].name, "strong"), None, show))
+            dialog.add(row(label(_title(folder), "strong"), None, show))
         close = Button(self._window.appearance, "Close")
         close.clicked.connect(dialog.reject)
         dialog.finish(None, close)
