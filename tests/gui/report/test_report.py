@@ -16,8 +16,9 @@ from clew_gui.reports.answers import read_answers
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
-from clew_gui.session.runs import read_heads, read_runs
+from clew_gui.session.runs import demonstrations, read_heads, read_runs
 from clew_gui.session.session import Session
+from clew_gui.views.actions import run_actions
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.tabs import tab
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
@@ -148,3 +149,41 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
     assert cluster.scene.timeline.whole.high > run.history.updates.columns.ended[-1]
     program.actions.recordings.show_recording(run.folder)
     assert [one.id for one in scope.runs()] == [run.id], "it is listed once"
+
+
+def test_a_recording_plays_when_it_is_opened_while_one_does(open_window: Opener, places: Places) -> None:
+    session = Session(places, load_builtin(), recorded={})
+    program = open_window(session, size=(1280, 800), catalogue=load_builtin(), exercise="ps-lab")
+    recordings, folders = program.actions.recordings, demonstrations()
+    play = program.window.run_view.plots.replay.play
+    for name in ("two-nodes", "parameter-servers", "parameter-servers"):
+        recordings.show_recording(folders[name])
+        assert play.timer.isActive()
+
+
+def test_a_removed_recording_is_listed_when_it_is_opened_again(open_window: Opener, places: Places) -> None:
+    session = Session(places, load_builtin(), recorded={})
+    program = open_window(session, size=(1280, 800), catalogue=load_builtin(), exercise="ps-lab")
+    folder = demonstrations()["parameter-servers"]
+    program.actions.recordings.show_recording(folder)
+    session._acts = True  # it may forget runs
+    for lapsed in (True, False):
+        program.actions.removal.remove()
+        assert program.controller.scope.runs() == []
+        if lapsed:
+            program.window.messages.lapse()
+        program.actions.recordings.show_recording(folder)
+        assert [one.folder for one in program.controller.scope.runs()] == [folder]
+        assert program.controller.scope.run() is not None
+    assert folder.exists()
+
+
+def test_a_recording_that_cannot_be_read_is_offered_by_the_name_of_its_folder(
+    softmax: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_actions, "demonstrations", lambda: {"torn": tmp_path / "torn"})
+    dialog = softmax.actions.recordings.ask()
+    assert "torn" in [one.text() for one in dialog.findChildren(QLabel)]
+    next(one for one in dialog.findChildren(Button) if one.accessibleName() == "Show the recording torn").click()
+    assert softmax.window.messages.isVisible()
+    assert softmax.controller.scope.runs() == []

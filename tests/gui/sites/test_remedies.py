@@ -6,8 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QAbstractItemView, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -133,6 +134,13 @@ def modules_of(dialog: SitesDialog) -> QLineEdit:
     return field
 
 
+def names_of(dialog: SitesDialog) -> QAbstractItemView:
+    """The list of names at the field of a site's modules."""
+    popup = modules_of(dialog).completer().popup()
+    assert popup is not None
+    return popup
+
+
 def test_the_modules_of_a_site_complete_its_field(program: Program, qtbot: QtBot) -> None:
     program.sites._modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
     found = Problem(
@@ -160,6 +168,41 @@ def test_the_modules_of_a_site_complete_its_field(program: Program, qtbot: QtBot
     edited.reject()
 
 
+def test_a_chosen_module_comes_after_the_others_and_for_the_one_that_cannot_be_loaded(
+    program: Program, places: Places, qtbot: QtBot
+) -> None:
+    cave = Site(host="login.invalid", scheduler="slurm", allocation=SHORT, modules=("tensorflow/2.1", "cuda/12"))
+    site_store(places).save("cave", cave, replace=True)
+    program.sites._modules = lambda *_: ("gcc/13", "tensorflow/2.16")
+    program.sites.show_modules("cave", "tensorflow/2.1")
+    (edited,) = shown(program, qtbot)
+    qtbot.waitUntil(lambda: names_of(edited).isVisible(), timeout=10_000)
+    popup = names_of(edited)
+    popup.setCurrentIndex(popup.model().index(1, 0))
+    QTest.keyClick(popup, Qt.Key.Key_Return)
+    assert edited.form.texts()["modules"] == "cuda/12, tensorflow/2.16"
+    edited._leaving = True
+    edited.reject()
+
+
+def test_the_modules_of_a_site_wait_while_somebody_types_elsewhere(program: Program, qtbot: QtBot) -> None:
+    answer = threading.Event()
+
+    def late(*_: object) -> tuple[str, ...]:
+        answer.wait(10)
+        return ("gcc/13", "tensorflow/2.16")
+
+    program.sites._modules = late
+    program.sites.show_modules("cave")
+    (edited,) = shown(program, qtbot)
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("Asking"), timeout=10_000)
+    edited.form.focus("user")
+    answer.set()
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("2 modules"), timeout=10_000)
+    assert not names_of(edited).isVisible()
+    edited.reject()
+
+
 def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none_are_listed(
     program: Program, qtbot: QtBot
 ) -> None:
@@ -178,8 +221,9 @@ def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none
     next(one for one in doctor.findChildren(Button) if one.accessibleName() == "Modules…").click()
     asking = "tensorflow/2.1 cannot be loaded. Asking The Cave for its modules …"
     qtbot.waitUntil(lambda: first.message.whole() == asking, timeout=10_000)
+    first.choose("local")
     answer.set()
-    qtbot.waitUntil(lambda: first.message.whole() == str(refused), timeout=10_000)
+    qtbot.waitUntil(lambda: first.message.whole() == f"The Cave: {refused}", timeout=10_000)
     assert shown(program, qtbot) == [first]
     first.reject()
 

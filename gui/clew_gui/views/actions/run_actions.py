@@ -259,6 +259,14 @@ _SENTENCE = (
 )
 
 
+def _title(folder: Path) -> str:
+    """The name of a recording, or of its folder if it cannot be read: opening it says why."""
+    try:
+        return read_recording(folder)[0].name
+    except ProblemError:
+        return folder.name
+
+
 class Recordings(QObject):
     """Opens recordings. There is one object for each window."""
 
@@ -274,7 +282,7 @@ class Recordings(QObject):
             show.setAccessibleName(f"Show the recording {name}")
             show.clicked.connect(dialog.accept)
             show.clicked.connect(partial(self.show_recording, folder))
-            dialog.add(row(label(read_recording(folder)[0].name, "strong"), None, show))
+            dialog.add(row(label(_title(folder), "strong"), None, show))
         close = Button(self._window.appearance, "Close")
         close.clicked.connect(dialog.reject)
         dialog.finish(None, close)
@@ -284,13 +292,16 @@ class Recordings(QObject):
     def show_recording(self, folder: Path) -> None:
         """Open its exercise, select it, and play it from the beginning."""
         session, replay = self._controller.scope.session, self._window.run_view.plots.replay
+        self._window.messages.lapse()  # the recording may have been removed
         try:
             run = session.open_recording(folder)
             card = find_card(self._controller.scope.catalogue.exercises, session.runs[run].spec.exercise)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
             return
+        self._controller.scope.board.restore(run)
         self._controller.open_exercise(card.id)
         self._controller.begin(lambda _session: run)
+        replay.play.stop()
         replay.go_to(None)
         replay.play.click()

@@ -224,19 +224,20 @@ class SiteActions(QObject):
         self._with_kept(name, lambda _site: self._window.messages.show_note("Approved. Start the run again."))
 
     def show_modules(self, name: str, instead: str = "") -> None:
-        """Show the site, where the names of its modules complete the field *Modules*; ``instead`` cannot be loaded."""
+        """Show the site, where the names of its modules complete the field *Modules*; ``instead`` cannot be loaded
+        and is taken out."""
 
         def look(site: Site) -> None:
             dialog = self.show_sites(name)
-            dialog.form.focus("modules")
-            why = f"{instead} cannot be loaded. " if instead else ""
-            dialog.message.set_text(f"{why}Asking {title_of(name, site)} for its modules …")
+            dialog.form.begin_entry("modules", instead)
+            why, title = f"{instead} cannot be loaded. " if instead else "", title_of(name, site)
+            dialog.message.set_text(f"{why}Asking {title} for its modules …")
             call_elsewhere(
                 dialog,
                 f"modules {name}",
                 lambda: self._modules(name, site, self._places, self._prompter),
                 partial(dialog.offer_modules, name),
-                lambda problems: dialog.message.set_text(str(problems[0])),
+                lambda problems: dialog.message.set_text(f"{title}: {problems[0]}"),
             )
 
         self._with_kept(name, look)

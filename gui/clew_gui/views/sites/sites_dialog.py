@@ -111,14 +111,22 @@ class SiteForm(QWidget):
             field.setPlaceholderText(title)
 
     def complete(self, name: str, names: Sequence[str]) -> None:
-        """Completes what is typed in a field by these names; they are shown at once."""
+        """Completes what is typed in a field by these names; they are shown at once where the cursor is in it."""
         field = self.row(name).editor.widget()
         if isinstance(field, QLineEdit):
             completer = ListCompleter(names, field)
             field.setCompleter(completer)
-            if names:
-                field.end(False)
+            if names and field.hasFocus():
+                completer.setCompletionPrefix(field.text())
                 completer.complete()
+
+    def begin_entry(self, name: str, instead: str) -> None:
+        """Put the cursor behind the names in a field, for one more; ``instead`` is taken out."""
+        field = self.row(name).editor.widget()
+        if isinstance(field, QLineEdit):
+            kept = [one.strip() for one in field.text().split(",") if one.strip() not in ("", instead)]
+            field.setText(", ".join([*kept, ""]))
+            field.setFocus()
 
     def focus(self, name: str) -> None:
         """Put the cursor into a field."""
