@@ -278,6 +278,7 @@ def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_
     form = program.window.next_run
     form.predict.click()
     dialog = shown(program)
+    assert dialog.focusWidget() is dialog.form.row("value").editor.widget(), "what a person types is the value"
     assert not dialog.go.isEnabled(), "nothing is expected"
     write(dialog, "metric", "loss")
     for wrong in ("much", "1e301"):

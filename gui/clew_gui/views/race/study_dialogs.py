@@ -395,4 +395,7 @@ def predict_dialog(
         return Asked(found, [one for one in checked if one.where == "prediction"])
 
     go = Button(appearance, "Keep for the next run", "primarySmall", "check")
-    return FormDialog(parent, "Predict the result", _PREDICT_HELP, _form(appearance, (metric, value)), go, read)
+    form = _form(appearance, (metric, value))
+    dialog = FormDialog(parent, "Predict the result", _PREDICT_HELP, form, go, read)
+    form.row("value").editor.widget().setFocus()  # the metric is most often right as it is
+    return dialog
