@@ -26,7 +26,7 @@ from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value
 from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
 from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.importance import importance_of, importance_words, share_words
+from clew_shared.study.importance import Importance, importance_words, share_words
 from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
@@ -405,11 +405,18 @@ def _parallel(
     return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
 
 
-def with_importance(scene: CompareScene, card: ExerciseCard) -> CompareScene:
-    """The scene with what Optuna says of its settings."""
+Judged = tuple[list[Mapping[str, Value]], list[float | None], bool]
+"""What ``importance_of`` judges."""
+
+
+def to_judge(scene: CompareScene) -> Judged:
+    """The scene's settings and results, and whether the highest are the best."""
     settings = [group.runs[0].settings for group in scene.groups]
-    results = [group.outcome.best for group in scene.groups]
-    found = importance_of(settings, results, scene.metric.better == "higher")
+    return settings, [group.outcome.best for group in scene.groups], scene.metric.better == "higher"
+
+
+def with_importance(scene: CompareScene, card: ExerciseCard, found: Importance) -> CompareScene:
+    """The scene with what Optuna says of its settings."""
     shares = {name: share_words(share) for name, share in found.shares.items()}
     what, sure = importance_words(found, scene.metric, card)
     return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)

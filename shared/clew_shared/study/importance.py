@@ -53,6 +53,9 @@ def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[flo
     if not differ or len({value for _, value in known}) == 1:
         what = "The results are all the same" if differ else "These runs differ in no setting"
         return Importance({}, len(known), f"{what}, so none mattered.")
+    ranked = sorted((value for _, value in known), reverse=higher)
+    if ranked[math.ceil(_BEST * len(ranked)) - 1] == ranked[len(ranked) // 2]:  # the best quarter is most of them
+        return Importance({}, len(known), "Too many results are the same to say which settings mattered.")
     try:
         import optuna  # late: it takes a second, and a laptop may have none
     except ImportError:
@@ -66,9 +69,9 @@ def importance_of(settings: Sequence[Mapping[str, Value]], results: Sequence[flo
         point = {name: column[number] for name, column in columns.items()}
         study.add_trial(optuna.create_trial(params=point, distributions=space, value=value))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        warnings.simplefilter("ignore")  # what Optuna says to a programmer is nothing for a terminal
         judge = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=_BEST)
-    return Importance(optuna.importance.get_param_importances(study, evaluator=judge), len(known))
+        return Importance(optuna.importance.get_param_importances(study, evaluator=judge), len(known))
 
 
 def _column(values: Sequence[Value]) -> list[float] | list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
+import optuna
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QImage
@@ -189,6 +192,43 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
     assert view.canvas.chart is not None
     assert scene.told in view.canvas.chart.words()
+
+
+def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_windows_thread(
+    open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = FakeSession()
+    for number in range(24):
+        trained(session, ("sgd", "adam")[number // 12], 2.0 ** -(number % 12), 1, 0.9 - 0.05 * abs(number % 12 - 6))
+    usual, threads = optuna.importance.get_param_importances, []
+
+    def judged(*given: Any, **named: Any) -> dict[str, float]:
+        threads.append(threading.current_thread())
+        return usual(*given, **named)
+
+    monkeypatch.setattr(optuna.importance, "get_param_importances", judged)
+    program = open_window(session, size=(1280, 800))
+    compare = program.actions.compare
+    compare.view.pages.choose("parallel")
+    shown(program, qtbot)
+    qtbot.waitUntil(lambda: compare.scene is not None and bool(compare.scene.shares), timeout=60_000)
+    run = next(iter(session.runs.values()))
+
+    def news(best: float) -> CompareScene:
+        before = compare.scene
+        run.train(10)
+        run.evaluate(best)
+        program.controller.curves_changed.emit()
+        qtbot.waitUntil(lambda: compare.scene is not before)
+        assert compare.scene is not None
+        return compare.scene
+
+    assert news(0.0).shares, "its best is still the same"
+    assert len(threads) == 1
+    seen = news(0.99)
+    assert seen.shares, "what was known before stays until more is known"
+    qtbot.waitUntil(lambda: len(threads) == 2 and compare.scene is not seen)
+    assert threading.main_thread() not in threads
 
 
 def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: FakeSession, qtbot: QtBot) -> None:

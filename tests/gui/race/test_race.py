@@ -79,6 +79,7 @@ def test_the_dialog_says_who_runs_how_far_and_what_is_the_same(dialog: FormDialo
     names = [dialog.form.row(f"lane {place}").label.text() for place in range(1, 7)]
     assert names == ["SGD", "Momentum", "Nesterov", "Adagrad", "RMSprop", "Adam"]
     assert all(lane.box.isChecked() for lane in lanes(dialog))
+    assert dialog.focusWidget() is lanes(dialog)[0].box
     assert dialog.form.values()["steps"] == 400
     assert dialog.go.accessibleName() == "Start 6 runs"
     made = study(dialog)

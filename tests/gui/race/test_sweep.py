@@ -215,6 +215,34 @@ def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> Non
     assert not rate.offer.isVisibleTo(form)
 
 
+def test_several_seeds_in_the_form_become_a_sweep_with_just_these(program: Program) -> None:
+    form = program.window.next_run
+    seed = form.seed.row("seed")
+    seed.editor.set_value("5,6,7")
+    assert seed.offer.text().strip() == "Sweep 3 values…"
+    assert (form.run.isEnabled(), form.sweep.isEnabled()) == (False, True)
+    seed.offer.click()
+    dialog = shown(program)
+    assert dialog.form.row(".seeds").editor.raw() == "5, 6, 7"
+    assert dialog.go.text().strip() == "Start 3 runs"
+
+
+def test_no_sweep_is_offered_where_there_is_none(open_window: Opener, places: Places) -> None:
+    """A sweep has the settings of the exercise and the seed, not how a run spreads and what a site gives it."""
+    site_store(places).save("cave", Site(title="The Cave", host="login.invalid", scheduler="slurm"))
+    form = open_window(FakeSession(), exercise="softmax", catalogue=load_builtin()).window.next_run
+    form.spread.row("strategy").editor.set_value("multi-worker")
+    form.where.choose("site:cave")
+    assert form.where.form is not None
+    for row in (form.where.form.form.row("nodes"), form.spread.row("nodes")):
+        row.editor.set_value("1, 2")
+        assert row.several is None
+        assert "whole number" in row.error.text()
+        assert not form.sweep.isEnabled()
+        row.editor.set_value("2")
+        assert form.sweep.isEnabled()
+
+
 def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
     program: Program, session: FakeSession
 ) -> None:
@@ -250,6 +278,7 @@ def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_
     form = program.window.next_run
     form.predict.click()
     dialog = shown(program)
+    assert dialog.focusWidget() is dialog.form.row("value").editor.widget(), "what a person types is the value"
     assert not dialog.go.isEnabled(), "nothing is expected"
     write(dialog, "metric", "loss")
     for wrong in ("much", "1e301"):

@@ -64,6 +64,22 @@ def test_nothing_is_asked_of_few_results_and_of_equal_ones() -> None:
         assert importance_words(found, LOSS, None) == ("", why)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("higher", [True, False])
+@pytest.mark.parametrize("results", [[0.1] * 23 + [0.9], [0.9] * 20 + [0.1, 0.2, 0.3, 0.4]])
+def test_nothing_is_said_where_the_best_quarter_cannot_be_told_from_the_rest(
+    results: list[float], higher: bool
+) -> None:
+    found = importance_of(RUNS[:24], results if higher else [-one for one in results], higher)
+    assert found == ({}, 24, "Too many results are the same to say which settings mattered.")
+
+
+@pytest.mark.filterwarnings("error")
+def test_some_results_may_be_the_same() -> None:
+    found = importance_of(RUNS, [round(result(run), 2) for run in RUNS], higher=True)
+    assert next(iter(found.shares)) == "learning_rate"
+
+
 def test_without_optuna_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert importance_of(RUNS, [result(run) for run in RUNS], higher=True).why.endswith("pip install optuna.")

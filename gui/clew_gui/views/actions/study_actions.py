@@ -72,7 +72,7 @@ class StudyActions(QObject):
         """Open the dialog for the open exercise, with several values where the form's fields have them."""
         card, form = self._controller.scope.card, self._window.next_run
         if card is not None:
-            typed = form.form.several()
+            typed = form.form.several() | form.seed.several()
             dialog = sweep_dialog(self._window, self._window.appearance, card, form.spec(), self.forecast, typed)
             dialog.asked.connect(self.start_sweep)
             dialog.open()

@@ -58,8 +58,8 @@ def several(spec: ParamSpec, raw: object) -> Several | None:
 
 class FormRow:
     """Label and field of one hyperparameter with its reset arrow, the sentence of an error, and when it is needed the
-    button that sweeps several values. ``sweep`` is what that does. Without ``usual`` the default is just what an empty
-    field means: nothing says that a field was changed."""
+    button that sweeps several values. ``sweep`` is what that does; None: the field has one value. Without ``usual`` the
+    default is just what an empty field means: nothing says that a field was changed."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class FormRow:
         appearance: Appearance,
         spec: ParamSpec,
         usual: Usual | None,
-        sweep: Callable[[], None],
+        sweep: Callable[[], None] | None,
         make: Callable[[ParamSpec], Editor],
     ) -> None:
         self.spec = spec
@@ -143,7 +143,7 @@ class FormRow:
         raw = self.editor.raw()
         self.value, self.problem = convert(self.spec, raw)
         self.remark = None
-        self.several = several(self.spec, raw) if self.problem is not None and self.usual is not None else None
+        self.several = several(self.spec, raw) if self.problem is not None and self._sweep is not None else None
         if self.several is not None:
             text = f"{self.spec.label} has {self.several.number} values: sweep them, or write one."
             many = Problem(SEVERAL, text, where=self.spec.name)
@@ -218,11 +218,10 @@ class GroupHead(QToolButton):
 
 class ParamForm(QWidget):
     """Rows in groups; those with the headings ``folded`` are shown when a person opens them, or when a field in them
-    says something unusual. ``changed`` is emitted after any change, when values and problems are up to date."""
+    says something unusual. ``changed`` is emitted after any change, when values and problems are up to date. ``sweep``
+    is called for a sweep over several values in a field; without it no field offers one."""
 
     changed = Signal()
-    sweep_asked = Signal()
-    """Asks for a sweep over several values in a field."""
 
     def __init__(
         self,
@@ -232,6 +231,7 @@ class ParamForm(QWidget):
         heads: bool = True,
         folded: Collection[str] = SELDOM,
         make: Callable[[ParamSpec], Editor] = make_editor,
+        sweep: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self.setObjectName("panel")
@@ -251,7 +251,7 @@ class ParamForm(QWidget):
                 form.addRow(head)
                 self._heads.append((head, tuple(spec.name for spec in group)))
             for spec in group:
-                self._rows[spec.name] = FormRow(form, appearance, spec, usual, self.sweep_asked.emit, make)
+                self._rows[spec.name] = FormRow(form, appearance, spec, usual, sweep, make)
         for form_row in self._rows.values():
             form_row.editor.set_value(form_row.spec.default)
             form_row.editor.edited.connect(self._edited)

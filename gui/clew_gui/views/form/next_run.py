@@ -111,7 +111,7 @@ class NextRun(QWidget):
         self.data_choice.changed.connect(self._changed)
         self.where = WhereBox(appearance)
         self.where.changed.connect(self._place_changed)
-        self.seed = ParamForm(appearance, (SEED,), USUAL, heads=False)
+        self.seed = ParamForm(appearance, (SEED,), USUAL, heads=False, sweep=self.sweep_asked.emit)
         self.seed.changed.connect(self._changed)
         self.cost = Elided("", "strong")
         self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
@@ -206,9 +206,9 @@ class NextRun(QWidget):
         known = kept.get(exercise)
         if known is not None and (known.specs, known.usual) == (specs, usual):
             return known.form
-        form = ParamForm(self._appearance, specs, usual)
+        sweep = self.sweep_asked.emit if kept is self._forms else None  # a sweep changes nothing of how runs spread
+        form = ParamForm(self._appearance, specs, usual, sweep=sweep)
         form.changed.connect(self._changed)
-        form.sweep_asked.connect(self.sweep_asked)
         self._inner_box.insertWidget(self._inner_box.indexOf(before), form)
         form.hide()
         if known is not None:

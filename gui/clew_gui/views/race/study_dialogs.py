@@ -31,6 +31,7 @@ from clew_shared.params import (
     matters,
     value_words,
 )
+from clew_shared.run_settings import SEED
 from clew_shared.spec import Prediction, RateRange, RunSpec, check_spec
 from clew_shared.study.study import StudySpec, check_study, race_study, study_runs, sweep_study, usual_metric
 from clew_shared.study.sweep import Sweep, Values, is_many, read_range, read_values, settled
@@ -184,7 +185,7 @@ def sweep_dialog(
     typed: Mapping[str, str],
 ) -> FormDialog:
     """Asks which values of which settings to try and with which seeds; hands over a ``StudySpec``. ``base`` is what the
-    form says, with several values of a setting in ``typed``; ``forecast`` says what runs take."""
+    form says, with several values of a setting or seed in ``typed``; ``forecast`` says what runs take."""
     now = {spec.name: base.params.get(spec.name, spec.default) for spec in card.params}
     specs = {spec.name: spec for spec in card.params if matters(spec, now)}
 
@@ -198,7 +199,7 @@ def sweep_dialog(
         return ManyChoices(choices) if choices else make_editor(spec)
 
     fields = [many(spec, typed.get(name) or format_value(now[name])) for name, spec in specs.items()]
-    form = _form(appearance, (many(_SEED, str(base.seed), "1, 2, 3"), *fields, *_POINTS), editor)
+    form = _form(appearance, (many(_SEED, typed.get(SEED) or str(base.seed), "1, 2, 3"), *fields, *_POINTS), editor)
     for spec in specs.values():
         if spec.type.number:
             form.row(spec.name).put_beside(_range_button(appearance, spec, form.row(spec.name).editor))
@@ -394,4 +395,7 @@ def predict_dialog(
         return Asked(found, [one for one in checked if one.where == "prediction"])
 
     go = Button(appearance, "Keep for the next run", "primarySmall", "check")
-    return FormDialog(parent, "Predict the result", _PREDICT_HELP, _form(appearance, (metric, value)), go, read)
+    form = _form(appearance, (metric, value))
+    dialog = FormDialog(parent, "Predict the result", _PREDICT_HELP, form, go, read)
+    form.row("value").editor.widget().setFocus()  # the metric is most often right as it is
+    return dialog

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,9 @@ from clew_gui.plotting.compare import (
     ComparedRun,
     CompareScene,
     CurveCache,
+    Judged,
     compare_scene,
+    to_judge,
     with_importance,
 )
 from clew_gui.session.runs import RunModel
@@ -29,9 +30,13 @@ from clew_gui.views.presentation import words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.window.window import COMPARE_TAB, MainWindow
 from clew_shared.base.harmless import csv_text
+from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
+from clew_shared.study.importance import Importance, importance_of
+
+_UNKNOWN = Importance({}, 0, "Which settings mattered is being worked out.")
 
 
 class CompareActions(Tab[CompareView]):
@@ -44,8 +49,10 @@ class CompareActions(Tab[CompareView]):
         super().__init__(window, controller)
         self._cache: CurveCache | None = None
         self._before = CompareState()
-        self._optuna: bool | None = None
-        """Whether Optuna is imported; None: nothing needed it yet."""
+        self._judged: dict[tuple[str, str], tuple[Judged, Importance]] = {}
+        """What Optuna said last of an exercise's metric, and of which results."""
+        self._judging, self._answered = False, False
+        """Whether Optuna works, and whether what it said is still to be shown."""
         self.scene: CompareScene | None = None
         self._due = QTimer(self)
         self._due.setSingleShot(True)
@@ -90,30 +97,41 @@ class CompareActions(Tab[CompareView]):
         if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
             self._offer(card, runs)
         options, page = view.options(), view.page()
-        if (*known, options, page) == self._shown:
+        state = (*known, options, page)
+        if state == self._shown and not self._answered:
             return
-        self._shown = (*known, options, page)
-        styles = scope.styles()
-        compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
-        if self._cache is not None:
+        if state != self._shown and self._cache is not None:
+            styles = scope.styles()
+            compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
-            if page == "parallel":
-                self.scene = self._with_importance(self.scene, card)
-            left_out = len(self.scene.groups) - len(self.scene.places) if page == "scatter" else 0
-            view.show_scene(self.scene, _said(len(runs), len(self.scene.groups), left_out))
+        self._shown, self._answered = state, False
+        if self.scene is None:
+            return
+        about = card.id, self.scene.metric.name
+        if page == "parallel":
+            found = self._judged.get(about, (None, _UNKNOWN))[1]
+            self.scene = with_importance(self.scene, card, found)
+        left_out = len(self.scene.groups) - len(self.scene.places) if page == "scatter" else 0
+        view.show_scene(self.scene, _said(len(runs), len(self.scene.groups), left_out))
+        if page == "parallel":
+            self._judge(about, to_judge(self.scene))
 
-    def _with_importance(self, scene: CompareScene, card: ExerciseCard) -> CompareScene:
-        """The scene with what Optuna says. It takes milliseconds, but the import a second: that is done in a thread."""
-        if self._optuna:
-            return with_importance(scene, card)
-        if self._optuna is None:
-            self._optuna = False
-            call_elsewhere(self, "optuna", partial(with_importance, scene, card), self._imported, self._imported)
-        return replace(scene, told="Which settings mattered is being worked out.")
+    def _judge(self, about: tuple[str, str], results: Judged) -> None:
+        """Asks Optuna about new results in a thread, one question at a time: it takes up to a second. What it said of
+        earlier ones is shown meanwhile."""
+        if self._judging or self._judged.get(about, (None, _UNKNOWN))[0] == results:
+            return
+        self._judging = True
 
-    def _imported(self, _first: object) -> None:
-        self._optuna, self._shown = True, None
-        self.refresh()
+        def keep(found: Importance) -> None:
+            self._judged[about] = results, found
+            self._judging, self._answered = False, True
+            self.refresh()
+
+        def failed(problems: tuple[Problem, ...]) -> None:
+            keep(Importance({}, 0, problems[0].text))
+
+        call_elsewhere(self, "optuna", partial(importance_of, *results), keep, failed)
 
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
