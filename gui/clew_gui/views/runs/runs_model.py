@@ -58,13 +58,13 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 COLUMNS = (
     TableColumn("run", "Run", False, 0),
-    TableColumn("state", "State", False, 32),
-    TableColumn("optimizer", "Optimizer", False, 13),
-    TableColumn("rate", "Rate", True, 10),
-    TableColumn("best", "Best", True, 11),
+    TableColumn("state", "State", False, 28),
+    TableColumn("optimizer", "Optimizer", False, 10),
+    TableColumn("rate", "Rate", True, 8),
+    TableColumn("best", "Best", True, 10),
     TableColumn("batch", "Batch", True, 6),
     TableColumn("data", "Data", False, 9),
-    TableColumn("delta", "To baseline", True, 13),
+    TableColumn("delta", "To baseline", True, 11),
     TableColumn("time", "Time", True, 6),
     TableColumn("where", "Where", False, 13),
 )
