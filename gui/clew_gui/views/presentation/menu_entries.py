@@ -59,9 +59,10 @@ class MenuActions:
 
     def __init__(self, window: QWidget, menus: Menus) -> None:
         self._menus = menus
-        self._entries = {entry.name: entry for _, entries in menus for entry in entries if entry is not None}
+        self._entries = [entry for _, entries in menus for entry in entries if entry is not None]
         self._all: dict[str, QAction] = {}
-        for entry in self._entries.values():
+        self._tips: dict[str, str] = {}
+        for entry in self._entries:
             action = QAction(entry.text, window)
             action.setObjectName(f"action.{entry.name}")
             action.setCheckable(entry.checkable)
@@ -69,7 +70,9 @@ class MenuActions:
             if entry.keys:
                 action.setShortcut(QKeySequence(entry.keys))
             self._all[entry.name] = action
-            action.setToolTip(self._tip(entry))
+            tip = native_keys(f"{entry.tip} ({entry.keys})" if entry.tip and entry.keys else entry.tip)
+            self._tips[entry.name] = tip
+            action.setToolTip(tip)
             window.addAction(action)
         self._all["run"].setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
         self._all["run"].setAutoRepeat(False)
@@ -84,14 +87,11 @@ class MenuActions:
         """Enable the entries that have no reason against them; the others say theirs in their tooltips."""
         for name, reason in why_not.items():
             self._all[name].setEnabled(not reason)
-            self._all[name].setToolTip(reason or self._tip(self._entries[name]))
-
-    def _tip(self, entry: Action) -> str:
-        return native_keys(f"{entry.tip} ({entry.keys})" if entry.tip and entry.keys else entry.tip)
+            self._all[name].setToolTip(reason or self._tips[name])
 
     def count(self, runs: int) -> None:
         """Say in the words of entries that act on all selected runs how many these are."""
-        for entry in self._entries.values():
+        for entry in self._entries:
             if entry.several:
                 self._all[entry.name].setText(entry.several.format(runs) if runs > 1 else entry.text)
 
