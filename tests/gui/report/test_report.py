@@ -20,7 +20,7 @@ from clew_gui.session.runs import demonstrations, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.views.actions import run_actions
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.tabs import tab
+from clew_gui.views.actions.tabs import report_actions
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
 from clew_gui.views.theme.parts import Button
 from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB
@@ -60,7 +60,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
 
     asked: list[Callable[[Path], None]] = []
-    monkeypatch.setattr(tab, "ask_and_write", lambda *words: asked.append(words[-1]))
+    monkeypatch.setattr(report_actions, "ask_and_write", lambda *words: asked.append(words[4]))
     reports.export("html")
     view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
     asked[0](tmp_path / "asked.html")

@@ -15,9 +15,14 @@ _PAINTED_MS = 50
 """The time in which a dialog goes and a note is painted."""
 
 
-def ask_and_write(window: MainWindow, title: str, name: str, kinds: str, write: Callable[[Path], None]) -> None:
+def ask_and_write(
+    window: MainWindow, title: str, name: str, kinds: str, write: Callable[[Path], None], path: Path | None = None
+) -> None:
     """Let a person choose where, and do ``write_and_report`` there when the dialog is gone and the window says so: a
-    PDF takes seconds."""
+    PDF takes seconds. At once, and without a dialog, if ``path`` says where."""
+    if path is not None:
+        write_and_report(window, path, write)
+        return
 
     def chosen(path: Path) -> None:
         window.messages.show_note(f"Writing {path.name}…")

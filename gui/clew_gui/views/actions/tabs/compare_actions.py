@@ -47,7 +47,7 @@ class CompareActions(Tab[CompareView]):
 
     def __init__(self, window: MainWindow, controller: WindowController) -> None:
         super().__init__(window, controller)
-        self._cache: CurveCache | None = None
+        self._cache = CurveCache()
         self._before = CompareState()
         self._judged: dict[tuple[str, str], tuple[Judged, Importance]] = {}
         """What Optuna said last of an exercise's metric, and of which results."""
@@ -67,7 +67,6 @@ class CompareActions(Tab[CompareView]):
 
     def make_view(self) -> CompareView:
         """Makes the tab's widgets."""
-        self._cache = CurveCache()
         view = CompareView(self._window.appearance)
         view.recall(self._before)
         view.changed.connect(self.refresh)
@@ -100,13 +99,11 @@ class CompareActions(Tab[CompareView]):
         state = (*known, options, page)
         if state == self._shown and not self._answered:
             return
-        if state != self._shown and self._cache is not None:
+        if state != self._shown or self.scene is None:
             styles = scope.styles()
             compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
             self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
         self._shown, self._answered = state, False
-        if self.scene is None:
-            return
         about = card.id, self.scene.metric.name
         if page == "parallel":
             found = self._judged.get(about, (None, _UNKNOWN))[1]

@@ -13,7 +13,7 @@ from clew_gui.reports.facts import RunSource, read_source
 from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.presentation import words
 from clew_gui.views.report.report_view import OfferedRun, ReportView
@@ -38,8 +38,6 @@ class ReportActions(Tab[ReportView]):
         self._places = places
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
-        self._exported: LabReport
-        """The report that a person asked to save."""
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
         controller.scope.board.answers_of = self._kept
@@ -140,18 +138,19 @@ class ReportActions(Tab[ReportView]):
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write the report that is shown now, also if another one is made while the place is asked for."""
-        if self.made is not None:
-            self._exported = self.made[0]
-            super().export(kind, path)
+        if self.made is None:
+            return
+        report, (title, name) = self.made[0], self.EXPORT
 
-    def write(self, kind: str, path: Path) -> None:
-        """Write the report as "html" or "pdf". Raises ``OSError`` where the file cannot be written."""
-        from clew_gui.views.report.pdf import write_pdf
+        def write(place: Path) -> None:
+            from clew_gui.views.report.pdf import write_pdf
 
-        if kind == "pdf":
-            write_pdf(self._exported, path)
-        else:
-            path.write_text(render(self._exported), encoding="utf-8", newline="\n")
+            if kind == "pdf":
+                write_pdf(report, place)
+            else:
+                place.write_text(render(report), encoding="utf-8", newline="\n")
+
+        ask_and_write(self._window, title, f"{name}.{kind}", self.FILES[kind], write, path)
 
     def hand_in(self, path: Path | None = None) -> None:
         """Write the bundle for the teacher; asks for the place when ``path`` is None."""
@@ -162,7 +161,4 @@ class ReportActions(Tab[ReportView]):
         def write(place: Path) -> None:
             write_handin(place, report, sources)
 
-        if path is not None:
-            write_and_report(self._window, path, write)
-        else:
-            ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write)
+        ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write, path)

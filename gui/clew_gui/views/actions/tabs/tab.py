@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.files import ask_and_write, write_and_report
+from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.window.window import MainWindow
 
 V = TypeVar("V", bound=QWidget)
@@ -20,7 +20,7 @@ class Tab(QObject, Generic[V]):
     """Fills one tab. Its widgets are made when it is first shown, and nothing is computed while it is out of sight.
 
     A tab gives ``NUMBER``, its place; ``EXPORT``, the title of the dialog and the name of the file; ``FILES``, the
-    kinds of files by suffix; ``make_view``, ``refresh`` and ``write``.
+    kinds of files by suffix; ``make_view``, ``refresh`` and ``write``, or an ``export`` of its own.
     """
 
     NUMBER: ClassVar[int]
@@ -72,8 +72,5 @@ class Tab(QObject, Generic[V]):
 
     def export(self, kind: str, path: Path | None = None) -> None:
         """Write a kind of ``FILES``; asks for the place when ``path`` is None."""
-        (title, name), write = self.EXPORT, partial(self.write, kind)
-        if path is not None:
-            write_and_report(self._window, path, write)
-        else:
-            ask_and_write(self._window, title, f"{name}.{kind}", self.FILES[kind], write)
+        title, name = self.EXPORT
+        ask_and_write(self._window, title, f"{name}.{kind}", self.FILES[kind], partial(self.write, kind), path)
