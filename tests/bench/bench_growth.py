@@ -11,12 +11,11 @@ from statistics import median
 import numpy as np
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.chart import ChartPage, drawn
-from clew_gui.charts.drawing import UsualSizes
-from clew_gui.charts.measured import MeasuredChart, MeasuredRun
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.measured import measured_plots, quantity_text
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.kit.chart import ChartPage, drawn
+from clew_gui.charts.kit.drawing import UsualSizes
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots, quantity_text
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places

@@ -22,7 +22,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtWidgets import QApplication, QWidget
 
-from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.charts.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT

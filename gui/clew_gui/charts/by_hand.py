@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from clew_gui.charts.chart import Chart
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
-from clew_gui.plotting.axes.layout import Box
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.layout import Box
 from clew_shared.study.by_hand import TURNS, Line, Moment, indexed, said
 
 _HEAD: Final = 40.0

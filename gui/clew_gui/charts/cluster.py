@@ -9,13 +9,13 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
-from clew_gui.charts.chart import Chart, ChartPage
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick
-from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
+from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
+from clew_gui.charts.kit.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
+from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.number_words import counted
 from clew_shared.study.scaling import figures
 

@@ -1,24 +1,463 @@
-"""The charts of the Compare tab: curves with bands, a scatter plot, parallel coordinates."""
+"""The Compare tab: its groups of runs and their table, and its charts: curves with bands, a scatter plot, parallel
+coordinates. A group is the runs that differ in nothing but the seed, or a single run.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from typing import Final, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 
+from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import FontKind, Theme, mixed
-from clew_gui.charts.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.chart import Chart, ChartPage
-from clew_gui.charts.drawing import Drawing, Shape, Stroke, TextSizes
-from clew_gui.charts.readbox import draw_lines
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box, spread
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.compare import CompareAxis, CompareGroup, CompareScene, Ink
-from clew_shared.base.number_words import quantity
+from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
+from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray, spread
+from clew_gui.charts.kit.numbers import Format, value_text
+from clew_gui.charts.kit.readbox import draw_lines
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_shared.base.number_words import difference, number_ranges, quantity
+from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.journal.history import History
+from clew_shared.params import HEADLINE, LEARNING_RATE, Value
+from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
+from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
+from clew_shared.study.importance import Importance, importance_words, share_words
+from clew_shared.study.usage import group_usage, usage_table
+
+POINTS = 240
+"""Points of a curve; hardly any plot could show more."""
+RESULT, STEPS_TO, SECONDS_TO = "best", "steps_to_target", "seconds_to_target"
+"""The values that colour groups or stand in a scatter plot beside settings: the metric's best value, and steps and
+seconds to the target."""
+
+
+class ComparedRun(NamedTuple):
+    """A run to compare. ``name`` is what a person called it; ``version`` changes when its history went on; ``style`` is
+    that of its curve where it is drawn elsewhere as well, else -1."""
+
+    id: str
+    number: int
+    name: str
+    settings: Mapping[str, Value]
+    history: History
+    version: object = None
+    style: int = -1
+
+
+class CompareOptions(NamedTuple):
+    """The options of the comparison: the metric, the setting that colours (empty: each group its own), whether repeats
+    are one group, the target of the time to it, the scatter's x, logarithmic values."""
+
+    metric: str
+    colour: str = ""
+    group: bool = True
+    target: float | None = None
+    x: str = ""
+    log: bool = False
+
+
+class Ink(NamedTuple):
+    """The colour of a group: a place from 0 to 1 on a scale, or the number of a curve style where it is None."""
+
+    place: float | None
+    style: int
+
+
+@dataclass(frozen=True, eq=False)
+class CompareGroup:
+    """Runs that repeat each other, with their outcome and their curve; ``band`` where there are several."""
+
+    runs: tuple[ComparedRun, ...]
+    title: str
+    outcome: Outcome
+    ink: Ink
+    baseline: bool
+    x: FloatArray
+    y: FloatArray
+    band: Band | None
+
+
+class ScatterPoint(NamedTuple):
+    """A group in a scatter: its coordinates."""
+
+    group: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, eq=False)
+class CompareAxis:
+    """The range of an axis, in its own coordinates (log10 with ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
+
+    name: str
+    title: str
+    span: Span
+    ticks: tuple[Tick, ...]
+    log: bool = False
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CompareScene:
+    """Everything that the tab shows. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has
+    none)."""
+
+    metric: MetricSpec
+    groups: tuple[CompareGroup, ...]
+    x: CompareAxis
+    y: CompareAxis
+    scatter: tuple[CompareAxis, CompareAxis]
+    places: tuple[ScatterPoint, ...]
+    parallel: tuple[CompareAxis, ...]
+    paths: FloatArray
+    table: tuple[tuple[str, ...], ...]
+    legend: tuple[tuple[Ink, str], ...]
+    coloured_by: str
+    shares: Mapping[str, str] = field(default_factory=dict)
+    """How much each setting matters, in words, as far as Optuna can tell."""
+    told: str = ""
+    """What is said of that below the parallel axes."""
+
+
+class CurveCache:
+    """Thinned curves of runs, computed again only for runs that went on."""
+
+    def __init__(self) -> None:
+        self._curves: dict[tuple[str, str], tuple[object, tuple[FloatArray, FloatArray]]] = {}
+
+    def curve(self, run: ComparedRun, metric: str) -> tuple[FloatArray, FloatArray]:
+        """The run's curve."""
+        known = self._curves.get((run.id, metric))
+        if known is None or known[0] != run.version:
+            known = (run.version, curve_of(run.history.column(metric), POINTS))
+            self._curves[run.id, metric] = known
+        return known[1]
+
+
+def compare_scene(
+    runs: Sequence[ComparedRun], card: ExerciseCard, options: CompareOptions, baseline: str, cache: CurveCache
+) -> CompareScene:
+    """The picture of these runs, of which ``baseline`` is the id of one or empty."""
+    metric = next(
+        (one for one in card.metrics if one.name == options.metric),
+        MetricSpec(name=options.metric, label=options.metric),
+    )
+    by_id = {run.id: run for run in runs}
+    settings = {run.id: run.settings for run in runs}
+    found = repeats_of(settings) if options.group else [(run,) for run in by_id]
+    found = sorted(found, key=lambda group: baseline not in group)
+    members = [tuple(by_id[run] for run in group) for group in found]
+    differ = [
+        one.name
+        for one in differences([group[0].settings for group in members])
+        if options.group is False or one.name != SEED
+    ]
+    groups = tuple(
+        _group(group, differ, metric, options, ink, baseline in [run.id for run in group], cache, card)
+        for group, ink in zip(members, _own_inks([group[0].style for group in members]), strict=True)
+    )
+    legend: tuple[tuple[Ink, str], ...] = ()
+    if options.colour:
+        values = [_value(group, group.runs[0], options.colour) for group in groups]
+        inks, legend = _inks(values, partial(_words_of, options.colour, metric, card))
+        groups = tuple(replace(group, ink=ink) for group, ink in zip(groups, inks, strict=True))
+    x_axis, y_axis = _curve_axes(groups, metric, options.log)
+    scatter, places = _scatter(groups, differ, metric, options, card)
+    parallel, paths = _parallel(groups, differ, metric, card)
+    outcomes = [(group.runs, group.outcome) for group in groups]
+    has_baseline = bool(groups) and groups[0].baseline
+    table = compare_table(outcomes, differ, metric, options.target, card, has_baseline)
+    title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
+    return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
+
+
+def _group(
+    runs: tuple[ComparedRun, ...],
+    differ: Sequence[str],
+    metric: MetricSpec,
+    options: CompareOptions,
+    ink: Ink,
+    baseline: bool,
+    cache: CurveCache,
+    card: ExerciseCard,
+) -> CompareGroup:
+    bests = {run.id: best_value(run.history, metric.name, metric.better) for run in runs}
+    histories = [(run.id, run.history) for run in runs]
+    outcome = outcome_of(histories, metric.name, metric.better, options.target, bests.get)
+    x, y = cache.curve(runs[0], metric.name)
+    band = None
+    if len(runs) > 1:
+        band = band_of([run.history.column(metric.name) for run in runs], POINTS)
+        x, y = (band.x, band.mean) if band is not None else (x, y)
+    return CompareGroup(runs, title_of(runs, differ, card), outcome, ink, baseline, x, y, band)
+
+
+def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard | None) -> str:
+    """``7  Warm start``, ``3  Adam 0.003``, ``3–6 (4), 9  Adam``: numbers, and the name or the settings in which they
+    differ."""
+    numbers = number_ranges(run.number for run in runs)
+    settings = runs[0].settings
+    shown: dict[str, Value] = {name: setting_words(name, settings.get(name), card) or None for name in differ}
+    names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
+    words = (names.pop() if len(names) == 1 else "") or short_words(shown, _main(differ))
+    return f"{numbers}  {words}".rstrip()
+
+
+def _main(differ: Sequence[str]) -> list[str]:
+    return sorted(differ, key=lambda name: name not in HEADLINE)[:3]
+
+
+# --- Colours ----------------------------------------------------------------------------------------------------------
+
+
+def _inks(values: Sequence[Value], words: Callable[[Value], str]) -> tuple[list[Ink], tuple[tuple[Ink, str], ...]]:
+    """A colour for each group, and the legend, in whose ``words`` the values are. Numbers that take three values or
+    more are places on a scale."""
+    numbers = sorted({float(value) for value in values if isinstance(value, int | float) and _is_number(value)})
+    if len(numbers) >= 3:
+        low, high, log = numbers[0], numbers[-1], numbers[0] > 0 and numbers[-1] > 20 * numbers[0]
+
+        def place(value: Value) -> Ink:
+            return Ink(_share(float(value), low, high, log), 0) if _is_number(value) else Ink(None, 0)
+
+        shown = numbers if len(numbers) <= 7 else [numbers[round(k * (len(numbers) - 1) / 6)] for k in range(7)]
+        return [place(value) for value in values], tuple((place(value), words(value)) for value in shown)
+    texts = [words(value) for value in values]
+    kinds = list(dict.fromkeys(texts))
+    return [Ink(None, kinds.index(text)) for text in texts], tuple((Ink(None, k), text) for k, text in enumerate(kinds))
+
+
+def _words_of(name: str, metric: MetricSpec, card: ExerciseCard, value: Value) -> str:
+    if name == RESULT and isinstance(value, int | float):
+        return quantity(value, metric.format)
+    return setting_words(name, value, card) or NONE
+
+
+def _own_inks(styles: Sequence[int]) -> list[Ink]:
+    """Gives each group the colour of its first run in the other plots; the others get free ones."""
+    free = (place for place in itertools.count() if place not in styles)
+    return [Ink(None, style if style >= 0 else next(free)) for style in styles]
+
+
+def _is_number(value: Value) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _share(value: float, low: float, high: float, log: bool) -> float:
+    if log:
+        return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+    return (value - low) / (high - low)
+
+
+def best_words(metric: MetricSpec) -> str:
+    """The best value of a metric, as a title: ``Best test accuracy``."""
+    return f"Best {inside(metric.label)}"
+
+
+# --- Axes -------------------------------------------------------------------------------------------------------------
+
+
+def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -> tuple[CompareAxis, CompareAxis]:
+    ends = [(float(one.x[0]), float(one.x[-1])) for one in groups if one.x.size]
+    heights = np.concatenate([_heights(one) for one in groups] or [np.empty(0)])
+    x = _span([end for pair in ends for end in pair] or [0.0, 1.0], False, air=0.0)
+    log = log and bool((heights > 0).any())
+    heights = heights[heights > 0] if log else heights
+    kept = _without_outliers(np.log10(heights) if log else heights, log)
+    y = Span(float(kept.min()), float(kept.max())) if kept.size else Span(0.0, 1.0)
+    y = _wide(y).padded(0.05)
+    form = metric.format
+    ticks = log_ticks(y, 6, form) if log else linear_ticks(y, 5, form)
+    return (
+        CompareAxis("step", "Step", x, linear_ticks(x, 6)),
+        CompareAxis(metric.name, metric.label, y, ticks, log),
+    )
+
+
+def _heights(one: CompareGroup) -> FloatArray:
+    if one.band is None:
+        return one.y
+    return np.concatenate([one.y - one.band.deviation, one.y + one.band.deviation])
+
+
+def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
+    """Removes heights far above what most curves show: one run that diverges must not flatten all others. As in
+    ``ticks.settled_span``, the limit is twenty times the median on a linear axis, four decades above it on a
+    logarithmic one."""
+    if not heights.size:
+        return heights
+    middle = float(np.median(heights if log else np.abs(heights)))
+    keep = heights <= middle + 4.0 if log else np.abs(heights) <= 20.0 * middle
+    kept: FloatArray = heights[keep]
+    return kept if kept.size and middle != 0 else heights
+
+
+def _wide(span: Span) -> Span:
+    if span.size > 1e-12 * max(abs(span.low), abs(span.high), 1e-300):
+        return span
+    half = 0.1 * abs(span.high) or 1.0
+    return Span(span.low - half, span.high + half)
+
+
+def _span(values: Sequence[float], log: bool, air: float = 0.06) -> Span:
+    found = [math.log10(value) if log else value for value in values]
+    return _wide(Span(min(found), max(found))).padded(air)
+
+
+def axis_of(
+    name: str,
+    title: str,
+    values: Sequence[Value],
+    card: ExerciseCard,
+    form: Format = "number",
+    log: bool | None = None,
+) -> CompareAxis:
+    """An axis over these values: numbers or categories. Without a word about it, numbers that span a factor of twenty
+    are logarithmic; with ``log`` those above 0 are, and others have no place."""
+    numbers = [float(value) for value in values if isinstance(value, int | float) and _is_number(value)]
+    if numbers and len(numbers) == sum(value is not None for value in values):
+        above = [number for number in numbers if number > 0]
+        log = max(numbers) > 20 * min(numbers) > 0 if log is None else log and bool(above)
+        span = _span(above if log else numbers, log)
+        return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
+    kinds = categories(name, values, card)
+    ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
+    return CompareAxis(name, title, Span(-0.5, max(len(kinds), 1) - 0.5), ticks, kinds=tuple(kinds))
+
+
+def categories(name: str, values: Sequence[Value], card: ExerciseCard) -> list[str]:
+    """The kinds among values that are no numbers, in the order of the card's choices, then as they come."""
+    spec = next((param for param in card.params if param.name == name), None)
+    order = [choice.label for choice in spec.choices] if spec is not None else []
+    kinds = dict.fromkeys(setting_words(name, value, card) or NONE for value in values)
+    return sorted(kinds, key=lambda kind: order.index(kind) if kind in order else len(order))
+
+
+def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
+    """Returns where a value is on an axis; NaN if it has no place there."""
+    if axis.kinds:
+        text = setting_words(axis.name, value, card) or NONE
+        return float(axis.kinds.index(text)) if text in axis.kinds else math.nan
+    if not isinstance(value, int | float) or not _is_number(value):
+        return math.nan
+    return (math.log10(value) if value > 0 else math.nan) if axis.log else float(value)
+
+
+# --- Scatter and parallel coordinates ---------------------------------------------------------------------------------
+
+
+def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
+    if name == RESULT:
+        return group.outcome.best
+    if name == STEPS_TO:
+        return group.outcome.steps
+    if name == SECONDS_TO:
+        return group.outcome.seconds
+    return run.settings.get(name)
+
+
+def _scatter(
+    groups: Sequence[CompareGroup],
+    differ: Sequence[str],
+    metric: MetricSpec,
+    options: CompareOptions,
+    card: ExerciseCard,
+) -> tuple[tuple[CompareAxis, CompareAxis], tuple[ScatterPoint, ...]]:
+    name = options.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
+    title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
+    values = [_value(group, group.runs[0], name) for group in groups]
+    bests = [group.outcome.best for group in groups]
+    x = axis_of(name, title, values, card)
+    y = axis_of(
+        RESULT,
+        best_words(metric),
+        [one for one in bests if one is not None],
+        card,
+        metric.format,
+        options.log,
+    )
+    places = [
+        ScatterPoint(number, coordinate(x, value, card), coordinate(y, best, card))
+        for number, (value, best) in enumerate(zip(values, bests, strict=True))
+    ]
+    return (x, y), tuple(one for one in places if math.isfinite(one.x) and math.isfinite(one.y))
+
+
+def _parallel(
+    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, card: ExerciseCard
+) -> tuple[tuple[CompareAxis, ...], FloatArray]:
+    settings = {name: [one.runs[0].settings.get(name) for one in groups] for name in differ}
+    bests: list[Value] = [one.outcome.best for one in groups]
+    axes = (
+        *(axis_of(name, label_of(name, card), values, card) for name, values in settings.items()),
+        axis_of(RESULT, metric.label, bests, card, metric.format),
+    )
+    columns = (*settings.values(), bests)
+    paths = [
+        [coordinate(axis, values[k], card) for axis, values in zip(axes, columns, strict=True)]
+        for k in range(len(groups))
+    ]
+    return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
+
+
+Judged = tuple[list[Mapping[str, Value]], list[float | None], bool]
+"""What ``importance_of`` judges."""
+
+
+def to_judge(scene: CompareScene) -> Judged:
+    """The scene's settings and results, and whether the highest are the best."""
+    settings = [group.runs[0].settings for group in scene.groups]
+    return settings, [group.outcome.best for group in scene.groups], scene.metric.better == "higher"
+
+
+def with_importance(scene: CompareScene, card: ExerciseCard, found: Importance) -> CompareScene:
+    """The scene with what Optuna says of its settings."""
+    shares = {name: share_words(share) for name, share in found.shares.items()}
+    what, sure = importance_words(found, scene.metric, card)
+    return replace(scene, shares=shares, told=f"{what.partition(':')[0]}. {sure}" if what else sure)
+
+
+# --- Table ------------------------------------------------------------------------------------------------------------
+
+
+def compare_table(
+    groups: Sequence[tuple[Sequence[ComparedRun], Outcome]],
+    differ: Sequence[str],
+    metric: MetricSpec,
+    target: float | None,
+    card: ExerciseCard | None,
+    has_baseline: bool = True,
+) -> tuple[tuple[str, ...], ...]:
+    """The headings, then a row for each group of repeats, the baseline first if there is one: number and name, what
+    differs, the best, the difference to the baseline, steps and seconds to the target, and what is known of what they
+    used of their machines."""
+    reached = (f"Steps to {quantity(target, metric.format)}", "Seconds") if target is not None else ()
+    rows = [("Run", *(label_of(name, card) for name in differ), best_words(metric), "To baseline", *reached)]
+    base = groups[0][1].best if groups and has_baseline else None
+    for place, (runs, found) in enumerate(groups):
+        is_base = has_baseline and place == 0
+        title = title_of(runs, (), card)
+        title += " (baseline)" if is_base and not any(run.name for run in runs) else ""
+        best = NONE if found.best is None else quantity(found.best, metric.format)
+        best += f" ± {quantity(found.deviation, metric.format)}" if found.deviation is not None else ""
+        values = (setting_words(one, runs[0].settings.get(one), card) or NONE for one in differ)
+        delta = "" if is_base else difference(found.best, base, metric.format) or NONE
+        some = f" ({found.reached} of {len(runs)})" if found.reached < len(runs) else ""
+        steps = NONE if found.steps is None else f"{found.steps:,.0f}{some}"
+        met = (steps, NONE if found.seconds is None else value_text(found.seconds))
+        rows.append((title, *values, best, delta, *met[: len(reached)]))
+    used = [group_usage(found, metric, [run.history for run in runs]) for runs, found in groups]
+    return tuple((*row, *cells) for row, cells in zip(rows, usage_table(used, metric, NONE), strict=True))
+
 
 Form = Literal["curves", "scatter", "parallel"]
 EMPTY: Final = "Runs that are ticked, or listed below, are compared here. Start two runs that differ in one setting."

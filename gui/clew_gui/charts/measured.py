@@ -1,27 +1,369 @@
-"""The chart of measured relations: lines with a dot at each point, names at their ends, and the read-out."""
+"""Measured relations (time against size) and timelines of devices: as charts, and as text for terminals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from clew_gui.charts import tasks
-from clew_gui.charts.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
-from clew_gui.charts.chart import Chart
-from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
-from clew_gui.charts.gutter import Gutter, Label, gutter_width
-from clew_gui.charts.readbox import ReadBox, ReadRow
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box, emptiest
-from clew_gui.plotting.axes.ticks import Span, Tick
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.measured import MeasuredLine, MeasuredPlot, axis_ticks, span_of
-from clew_gui.plotting.timeline import bar_at, row_text
+from clew_gui.base.tokens import ink_on
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.kit.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.gutter import Gutter, Label, gutter_width
+from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
+from clew_gui.charts.kit.numbers import Format, count_text, value_text
+from clew_gui.charts.kit.readbox import ReadBox, ReadRow
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_shared.cards import SeriesPlot
+from clew_shared.journal.history import Measured
+from clew_shared.run_settings import inside
+
+_PREFIXES: Final = {"s": ("n", "µ", "m", ""), "B": ("", "k", "M", "G", "T")}
+_LEAST: Final = {"s": -9, "B": 0}
+"""The power of ten of a unit's first prefix."""
+LARGEST: Final = 1e300
+"""The end of an axis: between larger numbers the distance may overflow."""
+
+
+@dataclass(frozen=True)
+class AxisName:
+    """The name of an axis: its label and unit."""
+
+    label: str
+    unit: str
+
+    @property
+    def title(self) -> str:
+        """Label and unit, without a unit whose prefix is at each number."""
+        return f"{self.label} ({self.unit})" if self.unit and self.unit not in _PREFIXES else self.label
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredLine:
+    """The points of one series, in the order of x; none that is not a finite number."""
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+
+    def at(self, x: float) -> float | None:
+        """The latest y that was measured for ``x``; None when there is none."""
+        found = np.flatnonzero(self.x == x)
+        return float(self.y[found[-1]]) if found.size else None
+
+    def bars(self) -> list[Bar]:
+        """The row's bars in their order. The last point only ends the one before."""
+        found = zip(self.x[:-1].tolist(), self.x[1:].tolist(), self.y[:-1].tolist(), strict=True)
+        return [Bar(start, end, abs(round(y)), y < 0) for start, end, y in found if round(y)]
+
+    def bar_at(self, x: float) -> Bar | None:
+        """Returns what the row does from ``x`` on; None if it waits."""
+        return next((bar for bar in self.bars() if bar.start <= x < bar.end), None)
+
+    def busy_share(self, end: float) -> float:
+        """The share of the time from 0 to ``end`` in which the row works."""
+        return sum(bar.end - bar.start for bar in self.bars()) / end if end > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPlot:
+    """One plot of a run: its lines, and the names of the axes. Without points it has neither."""
+
+    spec: SeriesPlot
+    lines: tuple[MeasuredLine, ...] = ()
+    x: AxisName = AxisName("", "")
+    y: AxisName = AxisName("", "")
+
+    @property
+    def is_timeline(self) -> bool:
+        """Whether its lines are rows of bars."""
+        return self.spec.form == "timeline"
+
+    @property
+    def end(self) -> float:
+        """When the last row ends."""
+        return max((float(line.x[-1]) for line in self.lines if line.x.size), default=0.0)
+
+    def x_text(self, value: float) -> str:
+        """A number of the x axis."""
+        return quantity_text(value, self.x.unit)
+
+    def y_text(self, value: float) -> str:
+        """A number of the y axis."""
+        return quantity_text(value, self.y.unit, self.spec.format)
+
+
+def measured_plots(specs: Sequence[SeriesPlot], series: Mapping[str, Measured]) -> tuple[MeasuredPlot, ...]:
+    """Returns what was measured so far as the card's plots; for a card without any, a plot for each quantity on the y
+    axis."""
+    return tuple(_plot(spec, series) for spec in specs or _guessed(series))
+
+
+def _plot(spec: SeriesPlot, series: Mapping[str, Measured]) -> MeasuredPlot:
+    chosen = {name: series[name] for name in spec.series or series if name in series}
+    lines = tuple(_line(name, one, spec) for name, one in chosen.items())
+    last = next((one.last for one in chosen.values()), None)
+    if last is None:
+        return MeasuredPlot(spec)
+    y = AxisName(last.y_label or spec.title, last.y_unit)
+    return MeasuredPlot(spec, lines, AxisName(last.x_label, last.x_unit), y)
+
+
+def _line(name: str, measured: Measured, spec: SeriesPlot) -> MeasuredLine:
+    order = np.argsort(measured.x, kind="stable")
+    x, y = measured.x[order], measured.y[order]
+    good = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not spec.log_x)) & ((y > 0) | (not spec.log_y))
+    return MeasuredLine(name, x[good], y[good])
+
+
+def _guessed(series: Mapping[str, Measured]) -> list[SeriesPlot]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name, one in series.items():
+        groups.setdefault((one.last.x_label, one.last.y_label, one.last.y_unit), []).append(name)
+    return [
+        SeriesPlot(
+            id=names[0],
+            title=label or names[0],
+            series=tuple(names),
+            log_x=_wide([series[name].x for name in names]),
+            log_y=_wide([series[name].y for name in names]),
+        )
+        for (_, label, _), names in groups.items()
+    ]
+
+
+def _wide(values: Sequence[FloatArray]) -> bool:
+    """Whether numbers are positive and so far apart that only a logarithmic axis shows all of them."""
+    found = np.concatenate(values)
+    return bool(found.size and found.min() > 0 and found.max() > 100 * found.min())
+
+
+# --- Axes -------------------------------------------------------------------------------------------------------------
+
+
+def span_of(values: Sequence[FloatArray], log: bool) -> Span:
+    """Returns the range of an axis: all ``values`` with some margin; log10 of them with ``log``."""
+    found = np.concatenate([*values, np.empty(0)])
+    found = np.log10(found) if log else np.clip(found, -LARGEST, LARGEST)
+    if not found.size:
+        return Span(0.0, 1.0)
+    low, high = float(found.min()), float(found.max())
+    if high - low < 1e-9 * max(abs(high), 1e-9):
+        half = 0.5 if log else 0.1 * abs(high) or 1.0
+        return Span(low - half, high + half)
+    return Span(low, high).padded(0.05)
+
+
+def axis_ticks(span: Span, at_most: int, log: bool, unit: str, form: Format = "number") -> tuple[Tick, ...]:
+    """Ticks with the unit's prefix at each number (10 µs, 1 ms) if it has prefixes."""
+    ticks = log_ticks(span, at_most, form) if log else linear_ticks(span, at_most, form)
+    if unit not in _PREFIXES:
+        return ticks
+    if log:
+        return tuple(Tick(tick.at, quantity_text(10.0**tick.at, unit, short=True)) for tick in ticks)
+    power, prefix = _prefix(max(abs(span.low), abs(span.high)), unit)
+    scaled = linear_ticks(Span(span.low / 10.0**power, span.high / 10.0**power), at_most)
+    return tuple(Tick(tick.at * 10.0**power, f"{tick.text} {prefix}{unit}") for tick in scaled)
+
+
+def quantity_text(value: float, unit: str, form: Format = "number", short: bool = False) -> str:
+    """``12.3 µs``, ``17.7 MB``, ``94.27 %``, ``1,000``; ``short`` drops zeros after the point."""
+    if unit in _PREFIXES and math.isfinite(value):
+        power, prefix = _prefix(abs(value), unit)
+        number = value_text(float(f"{value:.3g}") / 10.0**power)
+        return f"{_plain(number) if short else number} {prefix}{unit}"
+    whole = form == "number" and math.isfinite(value) and value == int(value) and abs(value) < 1e12
+    text = count_text(value) if whole else value_text(value, form)
+    return f"{text} {unit}" if unit else text
+
+
+def _plain(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def _prefix(size: float, unit: str) -> tuple[int, str]:
+    """The power of ten and the prefix for a number of this size, rounded to three digits."""
+    letters, first = _PREFIXES[unit], _LEAST[unit]
+    power = math.floor(math.log10(float(f"{size:.3g}"))) if size > 0 else 0
+    place = min(max((power - first) // 3, 0), len(letters) - 1)
+    return first + 3 * place, letters[place]
+
+
+# --- Table ------------------------------------------------------------------------------------------------------------
+
+
+def text_tables(plots: Sequence[MeasuredPlot]) -> list[str]:
+    """Lines of text: a table for each set of plots with the same x, a row for each x and a column for each line. No
+    timelines: ``timeline_text`` writes those."""
+    groups: dict[AxisName, list[MeasuredPlot]] = {}
+    for plot in plots:
+        if any(line.x.size for line in plot.lines) and plot.spec.form == "lines":
+            groups.setdefault(plot.x, []).append(plot)
+    return [text for x, group in groups.items() for text in _table(x, group)]
+
+
+def _table(x: AxisName, plots: Sequence[MeasuredPlot]) -> list[str]:
+    every = [(plot, line) for plot in plots for line in plot.lines]
+    lone = [(plot, line) for plot, line in every if _is_lone(line, [other for _, other in every])]
+    columns = [one for one in every if one not in lone]
+    places = sorted({float(value) for _, line in columns for value in line.x})
+    rows = [[x.title, *(line.name for _, line in columns)]]
+    for place in places:
+        found = [(plot, line.at(place)) for plot, line in columns]
+        cells = [plot.y_text(value) if value is not None else "–" for plot, value in found]
+        rows.append([plots[0].x_text(place), *cells])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    told = (
+        f"{line.name}: {plot.y_text(float(line.y[0]))} ({inside(x.title)} {plot.x_text(float(line.x[0]))})"
+        for plot, line in lone
+    )
+    shown = rows if columns else []
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+    return [*lines, *told]
+
+
+def _is_lone(line: MeasuredLine, lines: Sequence[MeasuredLine]) -> bool:
+    """Whether a line is one point where no other one has any: its column would be of dashes."""
+    if line.x.size != 1 or len(lines) < 2:
+        return False
+    return not any(other is not line and other.at(float(line.x[0])) is not None for other in lines)
+
+
+_WIDTH: Final = 64
+"""Characters of a row in a terminal."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Work on one piece, forward or backward, from ``start`` to ``end``."""
+
+    start: float
+    end: float
+    piece: int
+    backward: bool
+
+    def text(self, names: Sequence[str] = ()) -> str:
+        """Says what is done: which piece, or one of ``names``."""
+        return _named(self, names) if names else f"{'backward' if self.backward else 'forward'} {self.piece}"
+
+
+def _named(bar: Bar, names: Sequence[str]) -> str:
+    return names[min(int(bar.backward), len(names) - 1)]
+
+
+def timeline_text(plot: MeasuredPlot) -> list[str]:
+    """A heading, and for each row its name, what it does at equal distances, and how much of the time it works."""
+    lines = [line for line in plot.lines if line.x.size]
+    end = plot.end
+    if not end:
+        return []
+    wide = max(len(line.name) for line in lines)
+    moments = (np.arange(_WIDTH) + 0.5) * (end / _WIDTH)
+    names, rows = plot.spec.bars, []
+    for line in lines:
+        found = (line.bar_at(float(moment)) for moment in moments)
+        marks = "".join("·" if bar is None else _named(bar, names or ("F", "B"))[0].upper() for bar in found)
+        rows.append(f"{line.name.rjust(wide)}  {marks}  {row_text(plot, line)}")
+    key = ", ".join(f"{name[0].upper()} {name[0].lower()}{name[1:]}" for name in names)
+    return [f"{plot.spec.title}, {plot.x_text(end)}: {key or 'F forward, B backward, · waits'}", *rows]
+
+
+def row_text(plot: MeasuredPlot, line: MeasuredLine) -> str:
+    """How much of the time a row works; when it ends, where its bars have names."""
+    if plot.spec.bars:
+        return plot.x_text(float(line.x[-1]))
+    return f"works {line.busy_share(plot.end):.0%}"
+
+
+FORWARD: Final = 0
+BACKWARD: Final = 1
+"""The colours of the bars, as numbers of curves."""
+_SHARE: Final = 0.78
+"""The part of a row's height that its bar takes."""
+_KEY_ROW: Final = 15.0
+_NAME: Final = 12.0
+"""The pixels that a row's name needs."""
+_WAIT: Final = 0.5
+_PIECES: Final = ("Forward", "Backward")
+
+
+def task_spans(plot: MeasuredPlot) -> tuple[Span, Span]:
+    """Time from 0 to the end; a row at each whole number, the first one on top."""
+    return Span(0.0, plot.end or 1.0), Span(-0.5, max(len(plot.lines), 1) - 0.5)
+
+
+def row_ticks(lines: Sequence[MeasuredLine], height: float) -> tuple[Tick, ...]:
+    """The name of each row, or of every second or third one if there is no room for all."""
+    every = max(-int(-_NAME * len(lines) // max(height, 1.0)), 1)
+    named = zip(_rows(len(lines)), lines, strict=True)
+    return tuple(Tick(float(y), line.name) for k, (y, line) in enumerate(named) if k % every == 0)
+
+
+def index_of(bar: Bar) -> int:
+    """The number of its colour."""
+    return BACKWARD if bar.backward else FORWARD
+
+
+def draw_tasks(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine], names: Sequence[str] = ()) -> None:
+    """Draws all rows; while a device waits, its row shows only a faint ground. Bars that have ``names`` are no pieces
+    with a number."""
+    theme, high = drawing.theme, frame.box.height / max(len(lines), 1)
+    numbered = set() if names else _numbered(drawing, frame, lines)
+    for y, line in zip(_rows(len(lines)), lines, strict=True):
+        top, bottom = (round(frame.row(y) + side * 0.5 * _SHARE * high) for side in (-1, 1))
+        ground = Box(frame.box.x, top, frame.box.width, bottom - top)
+        drawing.rect(ground, theme.line, _WAIT, smooth=False)
+        for bar in line.bars():
+            left, right = round(frame.column(bar.start)), round(frame.column(bar.end))
+            gap = 1 if right - left > 3 else 0
+            colour = theme.curve(index_of(bar)).colour
+            box = Box(left, top, max(right - left - gap, 1), bottom - top)
+            drawing.rect(box, colour, smooth=False)
+            if bar.backward in numbered:
+                drawing.text(box.across, box.middle, str(bar.piece), ink_on(colour, theme), across="middle")
+
+
+def _rows(count: int) -> list[int]:
+    """The y of each row."""
+    return list(reversed(range(count)))
+
+
+def _numbered(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine]) -> set[bool]:
+    """The directions (backward or not) in which each bar has room for its number."""
+    if 0.73 * drawing.sizes.size() + 4 > _SHARE * frame.box.height / max(len(lines), 1):
+        return set()
+    narrow = {
+        bar.backward
+        for line in lines
+        for bar in line.bars()
+        if drawing.width(str(bar.piece)) + 4 > frame.column(bar.end) - frame.column(bar.start)
+    }
+    return {False, True} - narrow
+
+
+def draw_task_key(drawing: Drawing, room: Box, plot: MeasuredPlot) -> None:
+    """Draws the key below the title in the gutter: what the colours mean, and how much of the time all rows wait."""
+    theme, names = drawing.theme, plot.spec.bars
+    wait = 1 - sum(line.busy_share(plot.end) for line in plot.lines) / max(len(plot.lines), 1)
+    colours = theme.curve(FORWARD).colour, theme.curve(BACKWARD).colour
+    entries = [(colour, 1.0, name, "") for colour, name in zip(colours, names or _PIECES, strict=False)]
+    entries += [] if names else [(theme.line, _WAIT, "Bubble", f"{wait:.1%}".replace("%", " %"))]
+    y = room.y + 14
+    for colour, opacity, name, value in entries:
+        if y + _KEY_ROW > room.bottom:
+            return
+        middle = y + 0.5 * _KEY_ROW
+        drawing.rect(Box(room.x + 16, y + 2.5, 10, 10), colour, opacity, smooth=False)
+        drawing.text(room.x + 32, middle, name, theme.text2)
+        drawing.text(room.right - 2, middle, value, theme.text2, across="right")
+        y += _KEY_ROW
+
 
 EMPTY: Final = "Points appear here as they are measured."
 _TOP: Final = 8.0
@@ -63,7 +405,7 @@ def drawn_lines_of(runs: Sequence[MeasuredRun], number: int) -> list[DrawnLine]:
     runs = [run for run in runs if number < len(run.plots)]  # where a card says nothing, a run that began has fewer
     several = any(len(run.plots[number].lines) > 1 for run in runs)
     chosen = chosen_run(runs)
-    if chosen is not None and is_timeline(chosen.plots[number]):
+    if chosen is not None and chosen.plots[number].is_timeline:
         runs = [chosen]
     found = []
     for run in sorted(runs, key=lambda one: one is chosen):
@@ -82,14 +424,9 @@ def chosen_run(runs: Sequence[MeasuredRun]) -> MeasuredRun | None:
     return next(iter(selected or there[-1:]), None)
 
 
-def is_timeline(plot: MeasuredPlot) -> bool:
-    """Whether its lines are rows of bars."""
-    return plot.spec.form == "timeline"
-
-
 def shown_plots(run: MeasuredRun) -> list[int]:
     """The numbers of the plots of ``run``; a timeline gets no room before it has bars."""
-    return [k for k, plot in enumerate(run.plots) if not is_timeline(plot) or any(line.x.size for line in plot.lines)]
+    return [k for k, plot in enumerate(run.plots) if not plot.is_timeline or any(line.x.size for line in plot.lines)]
 
 
 class MeasuredChart(Chart):
@@ -120,8 +457,8 @@ class MeasuredChart(Chart):
         spans = [self._spans(k, plot) for k, plot in enumerate(plots)]
         high = self._boxes(LEFT, gutter)[0].height
         self._ticks = [
-            tasks.row_ticks(plot.lines, high)
-            if is_timeline(plot)
+            row_ticks(plot.lines, high)
+            if plot.is_timeline
             else axis_ticks(y, max(int(high // 28), 2), self._logs(plot)[1], plot.y.unit, plot.spec.format)
             for plot, (_, y) in zip(plots, spans, strict=True)
         ]
@@ -130,7 +467,7 @@ class MeasuredChart(Chart):
             self.frames.append(Frame(box, x, y))
             self.gutters.append(Gutter(Box(box.right, box.y, gutter, box.height)))
         for number, (frame, plot) in enumerate(zip(self.frames, plots, strict=True)):
-            named = [drawn for drawn in self.drawn_lines[number] if drawn.main and not is_timeline(plot)]
+            named = [drawn for drawn in self.drawn_lines[number] if drawn.main and not plot.is_timeline]
             self.gutters[number].place([self._label(frame, drawn, plot) for drawn in named], self._key(number))
 
     def _boxes(self, left: float, gutter: float) -> list[Box]:
@@ -146,8 +483,8 @@ class MeasuredChart(Chart):
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
         """Returns the spans of x and y. Plots whose x has the same name show the same range of it."""
-        if is_timeline(plot):
-            return tasks.task_spans(plot.lines)
+        if plot.is_timeline:
+            return task_spans(plot)
         log_x, log_y = self._logs(plot)
         same = [k for k, other in enumerate(self.plots) if other.x == plot.x]
         x = span_of([drawn.line.x for k in same for drawn in self.drawn_lines[k]], log_x)
@@ -171,12 +508,12 @@ class MeasuredChart(Chart):
             drawing.text(self._box.across, self._box.middle, EMPTY, across="middle")
             return
         for k, (frame, plot) in enumerate(zip(self.frames, self.plots, strict=True)):
-            draw_grid(drawing, frame, self._ticks[k], lines=not is_timeline(plot))
+            draw_grid(drawing, frame, self._ticks[k], lines=not plot.is_timeline)
             if self._has_x_axis(k):
                 draw_foot(drawing, frame, self._x_ticks(k, plot, frame), plot.x.title)
-            if is_timeline(plot):
-                tasks.draw_tasks(drawing, frame, plot.lines, plot.spec.bars)
-                tasks.draw_task_key(drawing, self.gutters[k].box, plot.lines, plot.spec.bars)
+            if plot.is_timeline:
+                draw_tasks(drawing, frame, plot.lines, plot.spec.bars)
+                draw_task_key(drawing, self.gutters[k].box, plot)
             else:
                 for drawn in self.drawn_lines[k]:
                     self._draw_line(drawing, frame, drawn, plot)
@@ -241,7 +578,7 @@ class MeasuredChart(Chart):
         for k, plot in enumerate(plots):
             if plot.x != plots[number].x:
                 continue
-            if is_timeline(plot):
+            if plot.is_timeline:
                 found += [_doing(drawn, place, plot.spec.bars) for drawn in self.drawn_lines[k]]
             else:
                 values = [(one, one.line.at(place)) for one in self.drawn_lines[k] if one.main and self._is_read(one)]
@@ -305,7 +642,7 @@ class MeasuredChart(Chart):
         for k, plot in enumerate(self.plots):
             ends = [
                 f"{drawn.name} {row_text(plot, drawn.line)}"
-                if is_timeline(plot)
+                if plot.is_timeline
                 else f"{drawn.name} {plot.y_text(float(drawn.line.y[-1]))} at {plot.x_text(float(drawn.line.x[-1]))}"
                 for drawn in self.drawn_lines[k]
                 if drawn.main
@@ -316,6 +653,6 @@ class MeasuredChart(Chart):
 
 def _doing(drawn: DrawnLine, place: float, names: Sequence[str]) -> tuple[DrawnLine, str]:
     """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
-    bar = bar_at(drawn.line, place)
+    bar = drawn.line.bar_at(place)
     idle = "–" if names else "waits"
-    return replace(drawn, index=-1 if bar is None else tasks.index_of(bar)), idle if bar is None else bar.text(names)
+    return replace(drawn, index=-1 if bar is None else index_of(bar)), idle if bar is None else bar.text(names)

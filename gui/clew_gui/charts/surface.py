@@ -1,30 +1,287 @@
-"""The chart of a loss surface: map, paths, marks, axes, the list of runs, the scale of colours, the read-out."""
+"""A loss surface: its heights, the paths of runs over it, and its chart with map, axes, list of runs and read-out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clew_gui.base.tokens import FontKind, Theme, mixed
-from clew_gui.charts.axes import LEFT, draw_foot
-from clew_gui.charts.chart import Chart
-from clew_gui.charts.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
-from clew_gui.charts.gutter import draw_swatch, gutter_width
-from clew_gui.charts.readbox import draw_lines
-from clew_gui.plotting.axes.clip import clip_lines
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import count_text, value_text
-from clew_gui.plotting.axes.ticks import Span, linear_ticks
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.curves.readout import prominent
-from clew_gui.plotting.loss_surface import Colour, Heights, Inks
-from clew_gui.plotting.surface_path import Paths
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.curves.readout import prominent
+from clew_gui.charts.kit.axes import LEFT, draw_foot
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.clip import clip_lines
+from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.gutter import draw_swatch, gutter_width
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.numbers import count_text, value_text
+from clew_gui.charts.kit.readbox import draw_lines
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_shared.cards import SurfaceSpec
+from clew_shared.journal.buffer import Buffer
+from clew_shared.journal.pyramid import Pyramid, index_of
+from clew_shared.surface import heights_of
+
+Colour = tuple[int, int, int]
+LEVELS: Final = 14
+"""The approximate largest number of contours."""
+_DECADES: Final = 5.0
+"""A logarithmic scale reaches so far below the highest place; what lies deeper has the lowest colour."""
+_FLAT: Final = 1e-6
+_SHADES: Final = 16
+"""The number of shades between ground and contour that makes an edge smooth."""
+
+
+@dataclass(frozen=True)
+class Inks:
+    """The colours of a map, red, green and blue from 0 to 255: lowest and highest ground, contours, beyond the grid."""
+
+    low: Colour
+    high: Colour
+    line: Colour
+    beyond: Colour
+
+
+class Heights:
+    """The surface of a card. Between the grid's points it is cubic (Catmull and Rom 1974), exact for a parabola."""
+
+    def __init__(self, spec: SurfaceSpec) -> None:
+        self.spec = spec
+        self.x, self.y = Span(*spec.x), Span(*spec.y)
+        grid = heights_of(spec)
+        finite = grid[np.isfinite(grid)]
+        top = float(finite.max()) if finite.size else 1.0
+        self._grid = _padded(_padded(np.where(np.isfinite(grid), grid, top)).T).T
+        positive = finite[finite > 0]
+        self.log = bool(positive.size) and bool(finite.min() >= 0)
+        low = float(positive.min()) if self.log else float(finite.min()) if finite.size else 0.0
+        self.scale = self._scale(low, top)
+        ticks = log_ticks(self.scale, LEVELS) if self.log else linear_ticks(self.scale, LEVELS)
+        self.levels: tuple[Tick, ...] = (
+            ticks if len(ticks) > 1 else (Tick(self.scale.low, ""), Tick(self.scale.high, ""))
+        )
+
+    def _scale(self, low: float, top: float) -> Span:
+        """Returns the range of the colours, in log10 of the loss with ``log``."""
+        if self.log:
+            high = math.log10(top)
+            return Span(min(max(math.log10(low), high - _DECADES), high - 0.1), high)
+        return Span(low, top if top > low else low + 1.0)
+
+    def sample(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """The loss [len(y), len(x)] at each pair; NaN beyond the grid."""
+        rows = _weights(y, self.y, self.spec.rows)
+        columns = _weights(x, self.x, self.spec.columns)
+        found: FloatArray = rows @ self._grid @ columns.T
+        return found
+
+    def at(self, x: float, y: float) -> float | None:
+        """The loss at one place; None beyond the grid."""
+        value = float(self.sample(np.array([x]), np.array([y]))[0, 0])
+        return None if math.isnan(value) else max(value, 0.0) if self.log else value
+
+    def picture(self, x: FloatArray, y: FloatArray, inks: Inks) -> npt.NDArray[np.uint32]:
+        """The map at these places, 0xffRRGGBB [len(y), len(x)]: even ground between contours that are a pixel wide."""
+        heights = self.sample(x, y).astype(np.float32)
+        beyond = np.isnan(heights)
+        if self.log:
+            heights = np.log10(np.maximum(heights, np.float32(10.0 ** (self.scale.low - 1))))
+        marks = np.array([tick.at for tick in self.levels])
+        steps = np.concatenate(([-0.5], np.arange(marks.size), [marks.size - 0.5]))  # below the first, above the last
+        ends = np.concatenate(([marks[0] - 1e-9], marks, [marks[-1] + 1e-9]))
+        place = np.interp(heights, ends, steps).astype(np.float32)
+        place[beyond] = -0.5
+        ground = np.ceil(place).astype(np.int32)
+        index = ground * (_SHADES + 1) + np.round(_line(place) * _SHADES).astype(np.int32)
+        index[beyond] = (marks.size + 1) * (_SHADES + 1)
+        return _table(inks, marks.size + 1)[index]
+
+
+def _line(place: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Returns how much of a contour covers each pixel: its distance from the nearest whole number, by the slope
+    there."""
+    if min(place.shape) < 2:
+        return np.zeros_like(place)
+    down, right = np.gradient(place)
+    slope = np.hypot(down, right)
+    away = np.abs(place - np.round(place)) / np.maximum(slope, np.float32(_FLAT))
+    cover: npt.NDArray[np.float32] = np.clip(1 - away, 0, 1)
+    return cover
+
+
+def _table(inks: Inks, grounds: int) -> npt.NDArray[np.uint32]:
+    """Colours by ground and share of a contour over it; the last one is that beyond the grid."""
+    low, high, line = (np.array(ink, np.float64) for ink in (inks.low, inks.high, inks.line))
+    ground = low + np.linspace(0.0, 1.0, grounds)[:, None] * (high - low)
+    share = np.linspace(0.0, 1.0, _SHADES + 1)[None, :, None]
+    colours = np.concatenate([(ground[:, None] * (1 - share) + line * share).reshape(-1, 3), [inks.beyond]])
+    red, green, blue = colours.round().astype(np.uint32).T
+    table: npt.NDArray[np.uint32] = (0xFF000000 | red << 16 | green << 8 | blue).astype(np.uint32)
+    return table
+
+
+def _padded(grid: FloatArray) -> FloatArray:
+    """Adds one row at both ends, on the parabola through the last three."""
+    if grid.shape[0] < 3:
+        return np.concatenate([grid[:1], grid, grid[-1:]])
+    before, behind = 3 * grid[0] - 3 * grid[1] + grid[2], 3 * grid[-1] - 3 * grid[-2] + grid[-3]
+    return np.concatenate([before[None], grid, behind[None]])
+
+
+def _weights(at: FloatArray, span: Span, points: int) -> FloatArray:
+    """The share [len(at), points + 2] of each padded grid point in the value at each place; NaN beyond the grid."""
+    place = (at - span.low) / span.size * (points - 1)
+    inside = (place >= -1e-9) & (place <= points - 1 + 1e-9)
+    first = np.clip(np.floor(np.where(inside, place, 0.0)), 0, max(points - 2, 0)).astype(np.intp)
+    t = np.where(inside, place, 0.0) - first
+    shares = (
+        0.5 * (-t + 2 * t**2 - t**3),
+        0.5 * (2 - 5 * t**2 + 3 * t**3),
+        0.5 * (t + 4 * t**2 - 3 * t**3),
+        0.5 * (-(t**2) + t**3),
+    )
+    weights = np.zeros((at.size, points + 2))
+    for offset, share in enumerate(shares):
+        weights[np.arange(at.size), np.minimum(first + offset, points + 1)] += share
+    weights[~inside] = np.nan
+    return weights
+
+
+Floats = npt.NDArray[np.floating[Any]]
+Pair = tuple[Pyramid, Pyramid]
+"""The curves of a run's two parameters."""
+_CELLS: Final = 2.0
+"""The cells per pixel, of half a pixel each: a point in the same cell as the one before it would not be seen."""
+_FAR: Final = 1e6
+"""The limit in pixels: a line to a point farther away is left out, because those of a run that diverged would cross
+everything."""
+_AWAY: Final = 1e12  # the cell of all such points
+
+
+class Trail:
+    """One run's path in one frame. ``extend`` is called with all values so far and costs what is new."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._columns, self._rows = Buffer(np.float64), Buffer(np.float64)
+        self._index = Buffer(np.int64)
+        self._cell: FloatArray = np.array([[np.nan, np.nan]])
+        self.taken = 0
+        self.ended = False
+        """Whether a value was not finite: the path ends before it."""
+        self.outside: int | None = None
+        """Index of the first point beyond the frame."""
+
+    def extend(self, x: Floats, y: Floats) -> FloatArray:
+        """Take what lies after the points already taken; returns the new stretch [n, 2] in pixels, from the last point
+        that was kept before, with NaN where it is far away. Empty when there is nothing new to be seen."""
+        size = min(x.size, y.size)
+        if self.ended or size <= self.taken:
+            return np.empty((0, 2))
+        new_x, new_y = x[self.taken : size].astype(np.float64), y[self.taken : size].astype(np.float64)
+        bad = np.flatnonzero(~(np.isfinite(new_x) & np.isfinite(new_y)))
+        if bad.size:
+            self.ended = True
+            new_x, new_y = new_x[: bad[0]], new_y[: bad[0]]
+        with np.errstate(over="ignore"):
+            points = np.column_stack((self._frame.px(new_x, np.inf), self._frame.py(new_y, np.inf)))
+        stretch = self._keep(points)
+        self.taken += new_x.size
+        return stretch
+
+    def _keep(self, points: FloatArray) -> FloatArray:
+        if not len(points):
+            return points
+        self._note_outside(points)
+        far = np.abs(points).max(axis=1) > _FAR
+        points[far] = np.nan
+        cells = np.where(far[:, None], _AWAY, np.floor(points * _CELLS))
+        kept = np.flatnonzero((cells != np.concatenate((self._cell, cells[:-1]))).any(axis=1))
+        before = self.points[-1:]
+        self._cell = cells[-1:]
+        self._columns.extend(points[kept, 0])
+        self._rows.extend(points[kept, 1])
+        self._index.extend(self.taken + kept.astype(np.int64))
+        return np.concatenate((before, points[kept])) if kept.size else np.empty((0, 2))
+
+    def _note_outside(self, points: FloatArray) -> None:
+        box = self._frame.box
+        if self.outside is None:
+            column, row = points[:, 0], points[:, 1]
+            out = (column < box.x) | (column > box.right) | (row < box.y) | (row > box.bottom)
+            self.outside = self.taken + int(np.argmax(out)) if out.any() else None
+
+    @property
+    def points(self) -> FloatArray:
+        """Returns all that was kept [n, 2], in pixels; NaN for what is far away."""
+        return np.column_stack((self._columns.view, self._rows.view))
+
+    def nearest(self, column: float, row: float) -> tuple[float, int] | None:
+        """The kept point nearest to a pixel: its distance, and which of the values taken it is."""
+        away = np.nan_to_num(np.hypot(self._columns.view - column, self._rows.view - row), nan=np.inf)
+        best = int(np.argmin(away)) if away.size else -1
+        return (float(away[best]), int(self._index.view[best])) if away.size and np.isfinite(away[best]) else None
+
+
+@dataclass
+class Walk:
+    """One run's trail, its curves and which cuts of them it knows; how much of it is drawn: points and pixels."""
+
+    trail: Trail
+    pair: Pair
+    cuts: tuple[int, int]
+    drawn: int = 0
+    length: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of values that the trail has."""
+        return min(self.trail.taken, len(self.pair[0]), len(self.pair[1]))
+
+    def news(self) -> FloatArray:
+        """What is not drawn yet, from the last point that is."""
+        points = self.trail.points
+        found = points[max(self.drawn - 1, 0) :]
+        self.drawn = len(points)
+        return found
+
+
+class Paths:
+    """The trails of runs over the metrics ``x`` and ``y``. They grow while the frame and the choice of runs stay."""
+
+    def __init__(self, x: str, y: str) -> None:
+        self._metrics = x, y
+        self._key: object = None
+        self.walks: dict[str, Walk] = {}
+        self.begun = 0
+        """The number of times that all trails began anew."""
+
+    def follow(self, frame: Frame, runs: Sequence[RunStyle], until: int | None) -> None:
+        """Extends all trails, up to the step ``until``; None: as far as they go."""
+        pairs = {run.run_id: pair for run in runs if (pair := self._pair(run)) is not None}
+        key = frame, [(run.run_id, run.index, run.selected) for run in runs], until
+        known = self.walks.items()
+        if key != self._key or any((walk.pair, walk.cuts) != (pairs.get(run), _cuts(walk.pair)) for run, walk in known):
+            self.walks, self._key, self.begun = {}, key, self.begun + 1
+        for run, pair in pairs.items():
+            size = None if until is None else max(int(index_of(pair[0].steps, np.array([until + 0.5]))[0]), 1)
+            walk = self.walks.setdefault(run, Walk(Trail(frame), pair, _cuts(pair)))
+            walk.trail.extend(pair[0].values[:size], pair[1].values[:size])
+
+    def _pair(self, run: RunStyle) -> Pair | None:
+        x, y = (run.history.pyramid(name) for name in self._metrics)
+        return (x, y) if x is not None and y is not None else None
+
+
+def _cuts(pair: Pair) -> tuple[int, int]:
+    return pair[0].cuts, pair[1].cuts
+
 
 TOP: Final = 24.0
 FOOT: Final = 26.0

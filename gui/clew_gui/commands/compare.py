@@ -9,12 +9,12 @@ import msgspec
 from rich.table import Table
 
 from clew_gui.base.state_words import NONE
+from clew_gui.charts.compare import ComparedRun, compare_table
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
-from clew_gui.plotting.compare import ComparedRun, compare_table
 from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.summaries import Summaries
 from clew_shared.base.harmless import csv_text

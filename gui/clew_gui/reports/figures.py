@@ -11,21 +11,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.chart import ChartPage, Layout, drawn
 from clew_gui.charts.cluster import StalenessChart
+from clew_gui.charts.cluster_rows import ClusterScene, cluster_scene
+from clew_gui.charts.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.charts.curves.page import curves_chart
-from clew_gui.charts.drawing import UsualSizes
-from clew_gui.charts.measured import MeasuredChart, MeasuredRun, is_timeline
+from clew_gui.charts.kit.chart import ChartPage, Layout, drawn
+from clew_gui.charts.kit.drawing import UsualSizes
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.measured import MeasuredChart, MeasuredPlot, MeasuredRun, measured_plots
 from clew_gui.charts.pictures.page import PicturesChart
-from clew_gui.charts.speedup import ScalingChart
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.cluster import ClusterScene, cluster_scene
-from clew_gui.plotting.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
-from clew_gui.plotting.measured import MeasuredPlot, measured_plots
-from clew_gui.plotting.pictures import TakenPicture, taken_at
-from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
-from clew_gui.plotting.timeline import bars, busy_share, last_end
+from clew_gui.charts.pictures.taken import TakenPicture, taken_at
+from clew_gui.charts.speedup import ScalingChart, ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.reports.facts import goals_for
 from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
 from clew_shared.catalogue import on_servers
@@ -130,14 +126,13 @@ def _measured(plot: MeasuredPlot, run: LabelledRun, alone: str) -> ReportFigure 
         return None
     shown = [MeasuredRun(RunStyle("run", run.label, 0), (plot,))]
     layout, title = partial(MeasuredChart, shown), plot.spec.title
-    if not is_timeline(plot):
+    if not plot.is_timeline:
         return ReportFigure(f"{title}{alone}", "Measured by the run.", _page(title, layout))
     page = _page(title, layout, 80 + _TASK_ROW * len(lines))
     if plot.spec.bars:
         return ReportFigure(f"{title}{alone}", "Measured by the run.", page)
-    end = last_end(lines)
-    waits = 1 - np.mean([busy_share(line, end) for line in lines])
-    shares = tuple((line.name, f"{len(bars(line)):,}", f"{100 * busy_share(line, end):.0f} %") for line in lines)
+    waits = 1 - np.mean([line.busy_share(plot.end) for line in lines])
+    shares = tuple((line.name, f"{len(line.bars()):,}", f"{100 * line.busy_share(plot.end):.0f} %") for line in lines)
     caption = f"Numbers are micro-batches. On average a device waits {100 * waits:.0f} % of the time."
     return ReportFigure(f"{title}{alone}", caption, page, (("Device", "Tasks", "Works"), *shares))
 

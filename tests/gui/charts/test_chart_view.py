@@ -9,11 +9,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from clew_gui.charts.chart import Chart
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import LIGHT

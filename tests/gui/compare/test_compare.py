@@ -19,10 +19,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.charts.compare import ALIKE, CompareChart
-from clew_gui.charts.drawing import Drawing, UsualSizes, Words
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.compare import CompareScene
+from clew_gui.charts.compare import ALIKE, CompareChart, CompareScene
+from clew_gui.charts.kit.drawing import Drawing, UsualSizes, Words
+from clew_gui.charts.kit.layout import Box
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.theme.parts import Elided

@@ -8,8 +8,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.by_hand import ByHandChart
-from clew_gui.charts.drawing import Drawing, Group, UsualSizes, Words
-from clew_gui.plotting.axes.layout import Box
+from clew_gui.charts.kit.drawing import Drawing, Group, UsualSizes, Words
+from clew_gui.charts.kit.layout import Box
 from clew_gui.views.plots.by_hand import ByHandView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance

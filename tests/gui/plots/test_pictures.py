@@ -24,19 +24,19 @@ from sklearn.metrics import (
 )
 
 from clew_gui.base.tokens import mixed
-from clew_gui.charts.axes import draw_key
-from clew_gui.charts.chart import ChartPage
-from clew_gui.charts.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
-from clew_gui.charts.drawing import Path as Line
+from clew_gui.charts.kit.axes import draw_key
+from clew_gui.charts.kit.chart import ChartPage
+from clew_gui.charts.kit.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
+from clew_gui.charts.kit.drawing import Path as Line
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
 from clew_gui.charts.pictures.plane import Planes
 from clew_gui.charts.pictures.scatter import ScatterPicture
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.pictures import (
+from clew_gui.charts.pictures.taken import (
     Judgement,
     TakenPicture,
     confusion_at,

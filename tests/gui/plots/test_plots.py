@@ -20,12 +20,12 @@ from pytestqt.qtbot import QtBot
 from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.crosshair import Crosshair
 from clew_gui.charts.curves.layout import empty_sentence, key
-from clew_gui.charts.drawing import Drawing, Marks, Words
-from clew_gui.charts.drawing import Path as Line
-from clew_gui.charts.gutter import joined
-from clew_gui.plotting.axes.ticks import Span, XUnit
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.curves.readout import Readout
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.curves.readout import Readout
+from clew_gui.charts.kit.drawing import Drawing, Marks, Words
+from clew_gui.charts.kit.drawing import Path as Line
+from clew_gui.charts.kit.gutter import joined
+from clew_gui.charts.kit.ticks import Span, XUnit
 from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance, retheme_all

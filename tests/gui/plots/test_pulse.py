@@ -8,8 +8,8 @@ import pytest
 
 from clew_gui.app import Program
 from clew_gui.base.state_words import NONE
+from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.charts.pulse import PulseChart
-from clew_gui.plotting.axes.ticks import XUnit
 from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.runs import run_columns

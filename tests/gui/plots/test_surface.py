@@ -11,8 +11,8 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.surface import SurfaceChart
-from clew_gui.plotting.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.surface import SurfaceView
 from clew_gui.views.theme.parts import Appearance

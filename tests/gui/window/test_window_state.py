@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.plotting.compare import STEPS_TO
+from clew_gui.charts.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.compare.compare_state import CompareState

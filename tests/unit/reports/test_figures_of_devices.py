@@ -17,7 +17,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.study.study import axis_words
 from tests.simulated_cluster import SCHEMA, SimulatedCluster
-from tests.unit.plotting.test_speedup import scaling_run
+from tests.unit.charts.test_speedup import scaling_run
 
 
 def fed(exercise: str, *events: Event) -> History:

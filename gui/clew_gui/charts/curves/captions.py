@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from clew_gui.charts.curves.layout import CurvesLayout, in_sight
-from clew_gui.charts.drawing import finite_pieces
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box, Placement
-from clew_gui.plotting.curves.readout import x_text
+from clew_gui.charts.curves.readout import x_text
+from clew_gui.charts.kit.drawing import finite_pieces
+from clew_gui.charts.kit.layout import Box, FloatArray, Placement
 
 _HEIGHT: Final = 18.0
 _AIR: Final = 8.0

@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.axes import draw_grid
-from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.crosshair import Crosshair, snapped
 from clew_gui.charts.curves.layout import (
@@ -26,13 +24,15 @@ from clew_gui.charts.curves.layout import (
     in_sight,
     key,
 )
-from clew_gui.charts.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Shape, Stroke, TextSizes
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.clip import drawable, stretches
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.curves.readout import Readout, summary
-from clew_gui.plotting.curves.readout import read as read_out
-from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
+from clew_gui.charts.curves.readout import Readout, summary
+from clew_gui.charts.curves.readout import read as read_out
+from clew_gui.charts.curves.scene import Drawn, PlotScene, Scene
+from clew_gui.charts.kit.axes import draw_grid
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.clip import drawable, stretches
+from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import FloatArray
 
 DOT: Final = 10.0
 """Width of the dot at the last point."""

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from clew_gui.charts.curves.layout import CurvesLayout, in_sight
-from clew_gui.charts.drawing import Drawing, Stroke
-from clew_gui.charts.readbox import ReadBox, ReadRow
-from clew_gui.plotting.axes.layout import Box, emptiest
-from clew_gui.plotting.curves.readout import Readout
-from clew_gui.plotting.curves.scene import Scene
+from clew_gui.charts.curves.readout import Readout
+from clew_gui.charts.curves.scene import Scene
+from clew_gui.charts.kit.drawing import Drawing, Stroke
+from clew_gui.charts.kit.layout import Box, emptiest
+from clew_gui.charts.kit.readbox import ReadBox, ReadRow
 
 _AWAY: Final = 12.0
 _FEW: Final = 2

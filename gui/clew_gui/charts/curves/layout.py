@@ -9,14 +9,13 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.drawing import TextSizes
-from clew_gui.charts.gutter import Gutter, Label
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import goal_text, value_text
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.curves.scene import Drawn, PlotScene, Scene
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.curves.scene import Drawn, PlotScene, Scene
+from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.gutter import Gutter, Label
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.numbers import goal_text, value_text
 
 AXIS_HEIGHT: Final = 24.0
 TITLE: Final = 22.0

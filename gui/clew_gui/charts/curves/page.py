@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.axes import LEFT, value_room
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.layout import stack
-from clew_gui.charts.drawing import TextSizes
-from clew_gui.charts.gutter import gutter_for
-from clew_gui.plotting.axes.ticks import XUnit
-from clew_gui.plotting.curves.model import PlotSetup, RunStyle, View
-from clew_gui.plotting.curves.scene import Room, SceneBuilder, has_values
+from clew_gui.charts.curves.model import PlotSetup, RunStyle, View
+from clew_gui.charts.curves.scene import Room, SceneBuilder, has_values
+from clew_gui.charts.kit.axes import LEFT, value_room
+from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.gutter import gutter_for
+from clew_gui.charts.kit.ticks import XUnit
 from clew_shared.params import ParamSpec
 
 _UNITS: Final = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}

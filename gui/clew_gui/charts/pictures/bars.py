@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.charts.drawing import Drawing, Stroke, widest
+from clew_gui.charts.kit.drawing import Drawing, Stroke, widest
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span, log_ticks
+from clew_gui.charts.measured import LARGEST
 from clew_gui.charts.pictures.matrix import cell_text
+from clew_gui.charts.pictures.taken import table, table_names
 from clew_gui.charts.pictures.tile import Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, log_ticks
-from clew_gui.plotting.measured import LARGEST
-from clew_gui.plotting.pictures import table, table_names
 from clew_shared.base.number_words import quantity
 from clew_shared.journal.events import Matrix
 

@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.charts.drawing import Drawing, Stroke
+from clew_gui.charts.kit.drawing import Drawing, Stroke
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.numbers import count_text, value_text
+from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.pictures.taken import LayerSpread, layer_spreads, tile_columns
 from clew_gui.charts.pictures.tile import FOOT, PictureAxes, Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import count_text, value_text
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.pictures import LayerSpread, layer_spreads, tile_columns
 from clew_shared.journal.events import Matrix
 
 _LEAST: Final = (110.0, 44.0)

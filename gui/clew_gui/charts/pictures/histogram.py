@@ -9,14 +9,12 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme, mixed
-from clew_gui.charts.axes import draw_key
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.charts.pictures.tile import PictureAxes, Tile
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import count_text, value_text
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.pictures import (
+from clew_gui.charts.kit.axes import draw_key
+from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.numbers import count_text, value_text
+from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.pictures.taken import (
     Judgement,
     ThresholdCurves,
     class_name,
@@ -25,6 +23,7 @@ from clew_gui.plotting.pictures import (
     scores,
     threshold_curves,
 )
+from clew_gui.charts.pictures.tile import PictureAxes, Tile
 from clew_shared.journal.events import Histogram
 
 _ROW: Final = 16.0

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import FontKind
-from clew_gui.charts.drawing import Drawing
+from clew_gui.charts.kit.drawing import Drawing
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.pictures.taken import answered, grid_columns, integers, pixels
 from clew_gui.charts.pictures.tile import Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.pictures import answered, grid_columns, integers, pixels
 from clew_shared.exporters.tensorboard import in_rows
 from clew_shared.journal.events import Image
 

@@ -8,12 +8,11 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import ink_on, mixed
-from clew_gui.charts.drawing import Drawing, widest
+from clew_gui.charts.kit.drawing import Drawing, widest
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.numbers import count_text, value_text
+from clew_gui.charts.pictures.taken import table, table_names
 from clew_gui.charts.pictures.tile import Tile
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import count_text, value_text
-from clew_gui.plotting.pictures import table, table_names
 from clew_shared.journal.events import Matrix
 
 _ROW: Final = 15.0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from clew_gui.charts.chart import Chart
-from clew_gui.charts.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.numbers import count_text
 from clew_gui.charts.pictures.bars import Bars, Shares
 from clew_gui.charts.pictures.distributions import DistributionsPicture
 from clew_gui.charts.pictures.histogram import HistogramPicture
@@ -15,10 +17,8 @@ from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.plane import Planes
 from clew_gui.charts.pictures.scatter import ScatterPicture
 from clew_gui.charts.pictures.surface import SurfacePicture
+from clew_gui.charts.pictures.taken import TakenPicture, tile_columns
 from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import count_text
-from clew_gui.plotting.pictures import TakenPicture, tile_columns
 from clew_shared.cards import PictureSpec, has_extent
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import Figure

@@ -8,15 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.base.tokens import Theme, mixed
-from clew_gui.charts.axes import draw_key
-from clew_gui.charts.drawing import Drawing, Stroke, widest
+from clew_gui.charts.kit.axes import draw_key
+from clew_gui.charts.kit.drawing import Drawing, Stroke, widest
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.numbers import value_text
+from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.pictures.taken import Labels, class_labels, class_name, grid_columns, map_points, map_values
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.pictures import Labels, class_labels, class_name, grid_columns, map_points, map_values
 from clew_shared.journal.events import Image
 
 _GAP: Final = 6.0

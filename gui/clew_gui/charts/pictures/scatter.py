@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.charts.axes import draw_key
-from clew_gui.charts.drawing import Drawing, widest
+from clew_gui.charts.kit.axes import draw_key
+from clew_gui.charts.kit.drawing import Drawing, widest
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.numbers import value_text
+from clew_gui.charts.measured import span_of
+from clew_gui.charts.pictures.taken import class_labels, class_name, points
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.measured import span_of
-from clew_gui.plotting.pictures import class_labels, class_name, points
 from clew_shared.journal.events import Matrix
 
 _KEY_WIDTH: Final = 96.0

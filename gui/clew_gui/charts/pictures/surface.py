@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from clew_gui.charts.drawing import RUN_WIDTH, Drawing, Stroke
+from clew_gui.charts.kit.drawing import RUN_WIDTH, Drawing, Stroke
+from clew_gui.charts.kit.numbers import value_text
+from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.pictures.taken import places_of, table
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
-from clew_gui.charts.surface import map_pixels
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.pictures import places_of, table
+from clew_gui.charts.surface import Heights, map_pixels
 from clew_shared.cards import SurfaceSpec
 from clew_shared.journal.events import Matrix
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from clew_gui.charts.axes import draw_foot, draw_grid, value_room
-from clew_gui.charts.drawing import Drawing, TextSizes
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, Tick, whole_ticks
-from clew_gui.plotting.measured import axis_ticks
-from clew_gui.plotting.pictures import TakenPicture
+from clew_gui.charts.kit.axes import draw_foot, draw_grid, value_room
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span, Tick, whole_ticks
+from clew_gui.charts.measured import axis_ticks
+from clew_gui.charts.pictures.taken import TakenPicture
 
 TITLE: Final = 22.0
 FOOT: Final = 20.0

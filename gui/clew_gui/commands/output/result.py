@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.settings import local_settings
+from clew_gui.charts.cluster_rows import ClusterSetup, setup_of
+from clew_gui.charts.measured import measured_plots, text_tables, timeline_text
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
-from clew_gui.plotting.cluster import ClusterSetup, setup_of
-from clew_gui.plotting.measured import measured_plots, text_tables
-from clew_gui.plotting.timeline import timeline_text
 from clew_gui.reports.answers import kept_answers
 from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places

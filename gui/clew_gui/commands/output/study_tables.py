@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from clew_gui.base.state_words import NONE
+from clew_gui.charts.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.commands.output import words
-from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.session.study_runner import StudyResult
 from clew_shared.base import operating_system
 from clew_shared.base.number_words import quantity

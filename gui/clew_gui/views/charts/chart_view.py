@@ -23,9 +23,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QRubberBand, QSizePolicy, QToolTip, QWidget
 
-from clew_gui.charts.chart import Chart, Layout
-from clew_gui.charts.drawing import Drawing
-from clew_gui.plotting.axes.layout import Box
+from clew_gui.charts.kit.chart import Chart, Layout
+from clew_gui.charts.kit.drawing import Drawing
+from clew_gui.charts.kit.layout import Box
 from clew_gui.views.charts.painter import SIZES, paint, paint_ring
 from clew_gui.views.theme.parts import Appearance
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QSize
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 
-from clew_gui.charts.chart import ChartPage
+from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.views.charts.painter import SIZES, paint
 from clew_shared.base.problem import ProblemError, problem
 

@@ -23,9 +23,8 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import VoidPtr
 
 from clew_gui.base.tokens import FontKind
-from clew_gui.charts.drawing import Group, Item, Marks, Path, Raster, Rectangle, Stroke, Words, corners
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.layout import Box
+from clew_gui.charts.kit.drawing import Group, Item, Marks, Path, Raster, Rectangle, Stroke, Words, corners
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.views.theme.theme import alpha, font
 
 _NO_PEN: Final = QPen(Qt.PenStyle.NoPen)

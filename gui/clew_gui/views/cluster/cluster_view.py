@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.charts.cluster import RatesChart, StalenessChart, TimelineChart, timeline_height
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.cluster import ClusterEvent, ClusterScene, Role, Timeline
+from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, Role, Timeline
+from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.plots.replay import ReplayBar
 from clew_gui.views.presentation import words

@@ -15,8 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.compare import CompareChart, Form, ink_stroke
-from clew_gui.plotting.compare import RESULT, CompareOptions, CompareScene
+from clew_gui.charts.compare import RESULT, CompareChart, CompareOptions, CompareScene, Form, ink_stroke
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import pen_of
 from clew_gui.views.compare.compare_state import CompareState

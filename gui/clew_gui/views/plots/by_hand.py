@@ -10,7 +10,7 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from clew_gui.charts.by_hand import ByHandChart
-from clew_gui.plotting.curves.model import RunStyle
+from clew_gui.charts.curves.model import RunStyle
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance, row
 from clew_shared.cards import ExerciseCard

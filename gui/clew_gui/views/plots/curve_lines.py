@@ -10,10 +10,10 @@ from PySide6.QtGui import QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QGraphicsScene, QStyleOptionGraphicsItem, QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart
-from clew_gui.charts.drawing import Stroke
-from clew_gui.plotting.arrays import FloatArray
-from clew_gui.plotting.axes.clip import drawable
-from clew_gui.plotting.axes.frame import Frame
+from clew_gui.charts.kit.clip import drawable
+from clew_gui.charts.kit.drawing import Stroke
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import FloatArray
 from clew_gui.views.charts.painter import pen_of, rect_of
 
 _DENSE: Final = 300

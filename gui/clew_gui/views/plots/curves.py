@@ -11,18 +11,18 @@ from PySide6.QtCore import QPointF, QSize, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.charts.axes import LEFT, value_room
-from clew_gui.charts.chart import Chart
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.crosshair import Crosshair
 from clew_gui.charts.curves.layout import Stack, stack
-from clew_gui.charts.drawing import TextSizes
-from clew_gui.charts.gutter import gutter_for
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span
-from clew_gui.plotting.curves.model import PREDICTED, Ghost, PlotSetup, View, resolve_plots
-from clew_gui.plotting.curves.scene import Room, Scene, SceneBuilder, has_values
+from clew_gui.charts.curves.model import PREDICTED, Ghost, PlotSetup, View, resolve_plots
+from clew_gui.charts.curves.scene import Room, Scene, SceneBuilder, has_values
+from clew_gui.charts.kit.axes import LEFT, value_room
+from clew_gui.charts.kit.chart import Chart
+from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.gutter import gutter_for
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curve_lines import CurveLines
 from clew_gui.views.plots.plot_page import PlotPage

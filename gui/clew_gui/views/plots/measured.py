@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clew_gui.charts.drawing import TextSizes
-from clew_gui.charts.measured import MeasuredChart, MeasuredRun
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.measured import measured_plots
+from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard, SeriesPlot

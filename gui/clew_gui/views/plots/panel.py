@@ -12,15 +12,15 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from clew_gui.charts.chart import Chart, ChartPage
 from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.model import RunStyle, View
 from clew_gui.charts.curves.page import curves_chart
-from clew_gui.charts.drawing import Drawing, Group
-from clew_gui.plotting.axes.numbers import count_text
-from clew_gui.plotting.axes.ticks import XUnit
-from clew_gui.plotting.curves.model import RunStyle, View
-from clew_gui.plotting.curves.smoothing import window_for
-from clew_gui.plotting.curves.units import knows
+from clew_gui.charts.curves.smoothing import window_for
+from clew_gui.charts.curves.units import knows
+from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.drawing import Drawing, Group
+from clew_gui.charts.kit.numbers import count_text
+from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_png, write_svg
 from clew_gui.views.charts.painter import SIZES

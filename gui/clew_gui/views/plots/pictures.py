@@ -11,14 +11,14 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QComboBox, QPushButton, QSlider, QWidget
 
-from clew_gui.charts.drawing import Drawing, TextSizes
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.numbers import value_text
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.page import Beside, PicturesChart
+from clew_gui.charts.pictures.taken import TakenPicture, deviations_at, steps_of, taken_at, write_pictures
 from clew_gui.charts.pictures.tile import Tile
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.pictures import TakenPicture, deviations_at, steps_of, taken_at, write_pictures
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance, label, row

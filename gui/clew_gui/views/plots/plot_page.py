@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.plotting.curves.model import RunStyle, View
+from clew_gui.charts.curves.model import RunStyle, View
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard

@@ -8,16 +8,15 @@ from typing import Final
 
 from PySide6.QtWidgets import QSizePolicy
 
-from clew_gui.charts.axes import LEFT
 from clew_gui.charts.curves.chart import CurvesChart
 from clew_gui.charts.curves.layout import CurvesLayout
-from clew_gui.charts.drawing import TextSizes
-from clew_gui.charts.gutter import gutter_width
-from clew_gui.charts.pulse import GAP, PulseChart, height_of
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.ticks import Span, XUnit, x_ticks
-from clew_gui.plotting.curves.model import RunStyle
-from clew_gui.plotting.pulse import PulseRow, is_placed, places_of, pulse_rows, seconds_of
+from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.kit.axes import LEFT
+from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.gutter import gutter_width
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.ticks import Span, XUnit, x_ticks
+from clew_gui.charts.pulse import GAP, PulseChart, PulseRow, height_of, is_placed, places_of, pulse_rows, seconds_of
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QSlider, QWidget
 
-from clew_gui.plotting.axes.numbers import count_text
+from clew_gui.charts.kit.numbers import count_text
 from clew_gui.views.plots.play import PlayButton
 from clew_gui.views.theme.parts import Appearance, label, row
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from clew_gui.charts.drawing import Drawing, TextSizes
-from clew_gui.charts.surface import SurfaceChart, SurfaceLook
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.curves.model import View
-from clew_gui.plotting.loss_surface import Heights
-from clew_gui.plotting.surface_path import Paths
+from clew_gui.charts.curves.model import View
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.surface import Heights, Paths, SurfaceChart, SurfaceLook
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance

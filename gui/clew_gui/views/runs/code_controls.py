@@ -7,13 +7,13 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QSlider, QWidget
 
-from clew_gui.charts.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.numbers import value_text
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.pictures.scatter import ScatterPicture
-from clew_gui.plotting.axes.frame import Frame
-from clew_gui.plotting.axes.layout import Box
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.pictures import TakenPicture
+from clew_gui.charts.pictures.taken import TakenPicture
 from clew_gui.views.theme.parts import label
 
 _FINE: Final = 200

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QSlider, QToolButton, QWidget
 
-from clew_gui.plotting.axes.ticks import XUnit
+from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.views.form.fields import keep_from_wheel
 from clew_gui.views.plots.pages import BOTH, PAGES, Page, kinds_of, offered
 from clew_gui.views.plots.panel import ConvergencePlots

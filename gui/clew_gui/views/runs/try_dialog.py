@@ -14,10 +14,10 @@ from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPai
 from PySide6.QtWidgets import QFileDialog, QSizePolicy, QWidget
 
 from clew_gui.base.image_file import read_image
-from clew_gui.charts.chart import Layout
+from clew_gui.charts.kit.chart import Layout
+from clew_gui.charts.kit.numbers import value_text
 from clew_gui.charts.pictures.page import PicturesChart
-from clew_gui.plotting.axes.numbers import value_text
-from clew_gui.plotting.pictures import TakenPicture, pixels
+from clew_gui.charts.pictures.taken import TakenPicture, pixels
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import image_of, paint_ring
 from clew_gui.views.runs.code_controls import CodeSliders, PlaneChart

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.speedup import ScalingChart
-from clew_gui.plotting.speedup import SpeedupScene
+from clew_gui.charts.speedup import ScalingChart, SpeedupScene
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.form.fields import NumberEdit
 from clew_gui.views.theme.parts import (

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from PySide6.QtCore import QTimer
 
-from clew_gui.charts.compare import compare_page
-from clew_gui.plotting.compare import (
+from clew_gui.charts.compare import (
     SECONDS_TO,
     STEPS_TO,
     ComparedRun,
     CompareScene,
     CurveCache,
     Judged,
+    compare_page,
     compare_scene,
     to_judge,
     with_importance,

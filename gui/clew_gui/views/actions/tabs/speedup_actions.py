@@ -8,9 +8,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from clew_gui.charts.speedup import speedup_page
+from clew_gui.charts.speedup import ScalingRun, SpeedupScene, as_csv, speedup_page, speedup_scene
 from clew_gui.jobs.job import Place
-from clew_gui.plotting.speedup import ScalingRun, SpeedupScene, as_csv, speedup_scene
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.tabs.tab import Tab

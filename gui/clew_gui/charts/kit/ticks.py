@@ -1,0 +1,210 @@
+"""Axes: zooming and panning along x in axis coordinates, and where ticks are, also on logarithmic axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from clew_gui.charts.kit.layout import FloatArray
+from clew_gui.charts.kit.numbers import Format, images_tick_text, log_tick_text, seconds_tick_text, tick_text
+
+
+class XUnit(StrEnum):
+    """The unit of the x axis. SECONDS is the training clock, which is stopped while compiling and evaluating."""
+
+    STEP = "step"
+    EPOCH = "epoch"
+    IMAGES = "images"
+    SECONDS = "seconds"
+
+
+_DEEPEST = 1e-6
+"""Smallest part of the whole range that can be shown."""
+
+
+def zoomed(span: Span, full: Span, factor: float, around: float | None = None) -> Span | None:
+    """``factor`` times as much of x, with ``around`` (or the middle) kept in place; None when that is everything."""
+    centre = around if around is not None else 0.5 * (span.low + span.high)
+    size = max(span.size * factor, full.size * _DEEPEST)
+    part = (centre - span.low) / span.size
+    return within(Span(centre - part * size, centre + (1 - part) * size), full)
+
+
+def within(span: Span, full: Span) -> Span | None:
+    """``span`` moved into ``full``; None when it is as large."""
+    if span.size >= full.size * 0.999:
+        return None
+    low = min(max(span.low, full.low), full.high - span.size)
+    return Span(low, low + span.size)
+
+
+# --- Ticks ------------------------------------------------------------------------------------------------------------
+# Ranges of axes and their ticks. A logarithmic axis works in log10 of its values throughout.
+
+
+@dataclass(frozen=True)
+class Span:
+    """The range that an axis shows, in its own coordinates: values, or log10 of them."""
+
+    low: float
+    high: float
+
+    @property
+    def size(self) -> float:
+        """Extent."""
+        return self.high - self.low
+
+    def contains(self, other: Span) -> bool:
+        """Whether ``other`` lies inside."""
+        return self.low <= other.low and other.high <= self.high
+
+    def padded(self, part: float) -> Span:
+        """Returns the span enlarged by ``part`` of the extent at both ends."""
+        return Span(self.low - part * self.size, self.high + part * self.size)
+
+    def union(self, other: Span) -> Span:
+        """The smallest span over both."""
+        return Span(min(self.low, other.low), max(self.high, other.high))
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A tick: where it is in the axis' coordinates, and its label."""
+
+    at: float
+    text: str
+
+
+_DECADES: Final = ((1, 1.5, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6, 8), (1, 2, 5), (1, 3))
+_CLOCK_STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+
+
+def nice_step(size: float, at_most: int) -> float:
+    """The least step of 1, 2, 2.5 or 5 times a power of ten with at most ``at_most`` ticks over ``size``."""
+    rough = size / max(at_most, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    for factor in (1.0, 2.0, 2.5, 5.0):
+        if factor * power >= rough * (1 - 1e-9):
+            return factor * power
+    return 10.0 * power
+
+
+def _multiples(span: Span, step: float) -> FloatArray:
+    first, last = math.ceil(span.low / step - 1e-9), math.floor(span.high / step + 1e-9)
+    return np.arange(first, last + 1, dtype=np.float64) * step
+
+
+def linear_ticks(span: Span, at_most: int, form: Format = "number") -> tuple[Tick, ...]:
+    """Round values inside ``span``, at most about ``at_most``."""
+    step = nice_step(span.size, at_most)
+    return tuple(Tick(float(v), tick_text(float(v), step, form)) for v in _multiples(span, step))
+
+
+def whole_ticks(ticks: Iterable[Tick]) -> tuple[Tick, ...]:
+    """Those of a linear axis of counts that are at whole numbers."""
+    return tuple(Tick(tick.at, tick_text(tick.at, 1.0)) for tick in ticks if abs(tick.at - round(tick.at)) < 1e-9)
+
+
+def log_ticks(span: Span, at_most: int, form: Format = "number", least_gap: float = 0.0) -> tuple[Tick, ...]:
+    """Ticks of a logarithmic axis, ``span`` in log10: within decades where few are shown, decades or more otherwise.
+
+    ``least_gap`` is the smallest distance in decades, so that labels do not touch on a short axis.
+    """
+    best: list[float] = []
+    for candidates in _log_candidates(span, at_most):
+        inside = [v for v in candidates if span.low - 1e-9 <= math.log10(v) <= span.high + 1e-9]
+        gaps = [math.log10(b / a) for a, b in pairwise(inside)]
+        if len(inside) <= at_most + 1 and min(gaps, default=9.0) >= least_gap and len(inside) > len(best):
+            best = inside
+    return tuple(Tick(math.log10(v), log_tick_text(v, form)) for v in best)
+
+
+def _log_candidates(span: Span, at_most: int) -> list[list[float]]:
+    low, high = max(math.floor(span.low), -307), min(math.ceil(span.high), 307)
+    sets: list[list[float]] = []
+    if span.size < 0.5 and low > -300 and high < 300:  # less than a factor of three: as on a linear axis
+        values = Span(10.0**span.low, 10.0**span.high)
+        for step in dict.fromkeys(nice_step(values.size, count) for count in range(at_most, 1, -1)):
+            sets += [[float(v) for v in _multiples(values, step) if v > 0]]
+    if high - low <= 12:
+        sets += [[m * 10.0**k for k in range(low, high + 1) for m in marks] for marks in _DECADES]
+    for stride in (1, 2, 3, 4, 5, 10, 20, 50, 100):
+        sets.append([10.0**k for k in range(-(-low // stride) * stride, high + 1, stride)])
+    return sets
+
+
+def x_ticks(span: Span, at_most: int, unit: XUnit, log: bool) -> tuple[Tick, ...]:
+    """Ticks of the shared x axis."""
+    if log:
+        return log_ticks(span, at_most)
+    step = nice_step(span.size, at_most)
+    if unit is XUnit.SECONDS:
+        step = next((s for s in _CLOCK_STEPS if s >= span.size / at_most), step) if step >= 1 else step
+        return tuple(Tick(float(v), seconds_tick_text(float(v), step)) for v in _multiples(span, step))
+    if unit is XUnit.IMAGES:
+        return tuple(Tick(float(v), images_tick_text(float(v), step)) for v in _multiples(span, step))
+    ticks = tuple(Tick(float(v), tick_text(float(v), step)) for v in _multiples(span, step))
+    return whole_ticks(ticks) if unit is XUnit.STEP else ticks
+
+
+def x_span(last: float, planned: float, log: bool, first: float) -> Span:
+    """The whole x range: from 0 (logarithmic: from ``first``) to the planned end, or past the last value.
+
+    3 % are left empty, so that the last label fits. Without a plan the end grows in steps of a tenth, so that the grid
+    of columns stays the same for many points.
+    """
+    end = max(planned, last)
+    if last > planned:
+        end = max(1.1 ** math.ceil(math.log(max(last, 1e-9)) / math.log(1.1) - 1e-9), 1e-9)
+    end = max(end, 1e-9)
+    if log:
+        start = min(first, end / 10) if first > 0 else end / 1000
+        return Span(math.log10(start), math.log10(end) + 0.015 * math.log10(end / start))
+    return Span(0.0, end * 1.03)
+
+
+def settled_span(values: FloatArray, better: str, log: bool, starts: FloatArray | None = None) -> Span | None:
+    """The part of a value axis worth seeing: all of it, less the first approach where that would dwarf the rest.
+
+    ``values`` are the drawn heights of all curves (log10 where ``log``), evenly over x. On a linear axis the worst
+    eighth is cut when that at least halves the extent; on a logarithmic one only when it cuts two thirds. A run that
+    diverged does not squeeze the others: on a linear axis values twenty times the median are left out, on a
+    logarithmic one those ten thousand times above all ``starts`` (the curves' first heights).
+    """
+    finite = _sensible(values[np.isfinite(values)], starts, log)
+    if not finite.size:
+        return None
+    low, high = float(finite.min()), float(finite.max())
+    if finite.size >= 24 and better in ("higher", "lower"):
+        cut = float(np.quantile(finite, 0.12 if better == "higher" else 0.88))
+        inner = Span(cut, high) if better == "higher" else Span(low, cut)
+        if inner.size < (0.33 if log else 0.5) * (high - low) and inner.size > 0:
+            low, high = inner.low, inner.high
+    if high - low < 1e-12 * max(abs(high), abs(low), 1e-300) or high == low:
+        half = 0.5 if log else (0.1 * abs(high) or 1.0)
+        return Span(low - half, high + half)
+    return Span(low, high)
+
+
+def _sensible(finite: FloatArray, starts: FloatArray | None, log: bool) -> FloatArray:
+    if not finite.size:
+        return finite
+    if log:
+        keep = finite <= (float(starts.max()) + 4.0 if starts is not None and starts.size else np.inf)
+    else:
+        typical = float(np.median(np.abs(finite)))
+        keep = np.abs(finite) <= 20.0 * typical if typical > 0 else np.ones(finite.size, bool)
+    return finite[keep] if keep.any() else finite
+
+
+def keep_span(old: Span | None, wanted: Span) -> Span:
+    """``wanted`` with some air, or ``old`` while that still fits well: an axis must not tremble as points arrive."""
+    if old is not None and old.contains(wanted) and wanted.size > 0.62 * old.size:
+        return old
+    return wanted.padded(0.06)

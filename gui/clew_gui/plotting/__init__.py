@@ -1,3 +1,0 @@
-"""Decimation and series for plots, NumPy only. No Qt."""
-
-from __future__ import annotations
