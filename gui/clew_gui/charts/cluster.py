@@ -9,12 +9,13 @@ from typing import Final
 import numpy as np
 
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, RateLine, Rates, Staleness, Timeline, WorkerLane
-from clew_gui.charts.kit.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, draw_level, value_room
+from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, Staleness, Timeline, WorkerLane
+from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid, draw_level, value_room
 from clew_gui.charts.kit.chart import Chart, ChartPage
 from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.number_words import counted
 from clew_shared.study.scaling import figures
@@ -23,8 +24,6 @@ _TOP: Final = 18.0
 """The space above the rows of the timeline, for what happened."""
 LANE: Final = 22
 """Height of a worker's row."""
-_NAMED: Final = 8
-"""The largest number of lines that have names at their ends."""
 _NAMED_BARS: Final = 14
 _WIDTH: Final = 1000
 _EDGE: Final = 16.0
@@ -174,53 +173,6 @@ class StalenessChart(Chart):
         return "; ".join(bar.words for bar in self._plot.bars)
 
 
-# --- Images per second ------------------------------------------------------------------------------------------------
-
-
-class RatesChart(Chart):
-    """A line for each worker, named at its end."""
-
-    def __init__(self, plot: Rates, box: Box, sizes: TextSizes) -> None:
-        self._plot, self._right = plot, box.right
-        names = [_name(line) for line in plot.lines] if len(plot.lines) <= _NAMED else []
-        gutter = widest(sizes, names) + 22 if names else 6
-        self.frame = Frame(box.inset(value_room(sizes, plot.y_ticks), 6, gutter, FOOT), plot.x, plot.y)
-
-    def draw(self, drawing: Drawing) -> None:
-        """Add the chart's shapes."""
-        plot, frame = self._plot, self.frame
-        draw_grid(drawing, frame, plot.y_ticks)
-        draw_foot(drawing, frame, plot.x_ticks)
-        names = []
-        for line in plot.lines:
-            style = drawing.theme.curve(line.worker)
-            stroke = Stroke(style.colour, 1.8, style.dash)
-            x, y = frame.px(plot.times), frame.py(line.values)
-            drawing.path(x, y, stroke)
-            names.append(EndName((float(x[-1]), float(y[-1])), _name(line), stroke))
-        if len(names) <= _NAMED:
-            draw_end_names(drawing, frame.box, self._right, names)
-
-    def read(self, x: float, y: float) -> str:
-        """Says what all workers did at this time."""
-        if not self.frame.box.holds(x, y):
-            return ""
-        nearest = int(abs(self._plot.times - self.frame.x_at(x)).argmin())
-        lines = [
-            f"Worker {line.worker}: {figures(float(line.values[nearest]))} {self._plot.unit}"
-            for line in self._plot.lines
-        ]
-        return "\n".join([f"{figures(float(self._plot.times[nearest]))} s", *lines])
-
-    def words(self) -> str:
-        """The last value of each worker."""
-        return "; ".join(map(_name, self._plot.lines))
-
-
-def _name(line: RateLine) -> str:
-    return f"Worker {line.worker}  {figures(line.now)}"
-
-
 # --- The whole tab ----------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +190,7 @@ def cluster_page(scene: ClusterScene, title: str, theme: Theme, sizes: TextSizes
         drawing.text(_EDGE, top, head, theme.text, "strong", down="top")
         StalenessChart(scene.staleness, Box(_EDGE, top + 24, half - _EDGE, 240), sizes).draw(drawing)
     if scene.rates is not None:
-        head = f"{scene.rates.unit.capitalize()} of each worker"
+        head = f"{scene.rates.title} of each worker"
         drawing.text(half + 24, top, head, theme.text, "strong", down="top")
-        RatesChart(scene.rates, Box(half + 24, top + 24, _WIDTH - half - 40, 240), sizes).draw(drawing)
+        LinesChart(scene.rates, Box(half + 24, top + 24, _WIDTH - half - 40, 240), sizes).draw(drawing)
     return ChartPage(_WIDTH, top + 280, drawing.items, title, scene.sentence, theme.surface)

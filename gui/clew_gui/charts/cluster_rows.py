@@ -6,11 +6,14 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_gui.charts.kit.layout import FloatArray
+from clew_gui.charts.kit.lines import Axis, Line, Plot
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks
 from clew_shared.base.number_words import counted
 from clew_shared.cards import ExerciseCard
@@ -163,30 +166,6 @@ class Staleness(NamedTuple):
         return min((staleness + 0.5) / self.width, float(len(self.bars)))
 
 
-class RateLine(NamedTuple):
-    """Images/s of a worker in equal stretches of time, and in the latest ones together."""
-
-    worker: int
-    values: NDArray[np.float64]
-
-    @property
-    def now(self) -> float:
-        """The mean of the latest stretches: one alone may lie between two updates."""
-        return float(self.values[-max(1, len(self.values) // 10) :].mean())
-
-
-class Rates(NamedTuple):
-    """Images/s of each worker over the training time."""
-
-    times: NDArray[np.float64]
-    lines: tuple[RateLine, ...]
-    x: Span
-    y: Span
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    unit: str
-
-
 class ClusterScene(NamedTuple):
     """Everything that the tab shows of one run. ``threads``: its workers are no processes."""
 
@@ -196,7 +175,7 @@ class ClusterScene(NamedTuple):
     roles: tuple[Role, ...]
     timeline: Timeline
     staleness: Staleness | None
-    rates: Rates | None
+    rates: Plot | None
     events: tuple[ClusterEvent, ...]
 
 
@@ -261,7 +240,7 @@ _STATES: dict[str, tuple[str, str]] = {
 
 
 def _roles(
-    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Rates | None
+    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Plot | None
 ) -> Iterable[Role]:
     """The coordinator, the servers and the workers; of those that work what they use of their nodes."""
     for role in _doing(history, setup, workers, state, rates):
@@ -271,7 +250,7 @@ def _roles(
 
 
 def _doing(
-    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Rates | None
+    history: History, setup: ClusterSetup, workers: Sequence[int], state: RunState, rates: Plot | None
 ) -> Iterator[Role]:
     over = state in TERMINAL
     started = ("Running", "Working") if history.fold.attempt else ("Starting", "Starts")
@@ -283,12 +262,10 @@ def _doing(
     for index in servers:
         taken = f"took {counts.applied:,} gradients" if counts.applied else "holds the variables"
         yield _role("ps", index, history, state, taken, 1.0)
-    speeds = {line.worker: line.now for line in rates.lines} if rates is not None else {}
+    speeds = {line.index: f"{line.value} {rates.title.lower()}" for line in rates.lines} if rates is not None else {}
     shares = counts.shares()
     for index in workers:
-        sentences = []
-        if index in speeds and rates is not None and not over:
-            sentences.append(f"{figures(speeds[index])} {rates.unit}")
+        sentences = [speeds[index]] if index in speeds and not over else []
         if index in shares:
             sentences += [f"{100 * shares[index]:.0f} %", f"{int(counts.workers[:, index].sum()):,} updates"]
         role = _role("worker", index, history, state, ", ".join(sentences), slow.get(index, 1.0))
@@ -471,7 +448,7 @@ def images_each(history: History) -> float:
     return batch * len(np.unique(steps)) / len(steps) if len(steps) else float(batch)
 
 
-def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> Rates | None:
+def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> Plot | None:
     """Images/s of each worker (updates/s where images are not known); None before there are some updates."""
     columns = columns.take(slice(-_RATED, None))
     end = float(columns.ended.max()) if len(columns.ended) else 0.0
@@ -482,15 +459,25 @@ def rates_of(columns: UpdateColumns, workers: Sequence[int], images: float) -> R
     bins = int(min(_BINS, max(2, (end - begin) // max(typical, 1e-3))))
     edges = np.linspace(begin, end, bins + 1)
     per = (images or 1.0) / max((end - begin) / bins, 1e-6)
+    times, unit = 0.5 * (edges[1:] + edges[:-1]), "Images/s" if images else "Updates/s"
     lines = tuple(
-        RateLine(worker, per * np.diff(_done(columns.take(columns.workers == worker), edges))) for worker in workers
+        _rate_line(worker, times, per * np.diff(_done(columns.take(columns.workers == worker), edges)), unit)
+        for worker in workers
     )
-    times: NDArray[np.float64] = 0.5 * (edges[1:] + edges[:-1])
     x = Span(begin if len(columns.ended) == _RATED else 0.0, end * 1.02)
-    top = max(float(line.values.max()) for line in lines)
-    y = Span(0.0, max(top, 1e-3) * 1.1)
-    unit = "images/s" if images else "updates/s"
-    return Rates(times, lines, x, y, x_ticks(x, 6, XUnit.SECONDS, log=False), linear_ticks(y, 4), unit)
+    y = Span(0.0, max(1e-3, *(float(line.y.max()) for line in lines)) * 1.1)
+    return Plot(unit, Axis(x, x_ticks(x, 6, XUnit.SECONDS, log=False)), Axis(y, linear_ticks(y, 4)), lines)
+
+
+def _rate_line(worker: int, times: FloatArray, values: FloatArray, unit: str) -> Line:
+    """The line of a worker. The mean of its latest stretches is its value: one alone may lie between two updates."""
+    now = figures(float(values[-max(1, len(values) // 10) :].mean()))
+    said = partial(_rate_words, times, values, unit.lower())
+    return Line(f"Worker {worker}", times, values, now, said, index=worker)
+
+
+def _rate_words(times: FloatArray, values: FloatArray, unit: str, number: int) -> str:
+    return f"{figures(float(values[number]))} {unit} at {figures(float(times[number]))} s"
 
 
 def _done(found: UpdateColumns, edges: NDArray[np.float64]) -> NDArray[np.float64]:

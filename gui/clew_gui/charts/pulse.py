@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_gui.base.tokens import Theme
 from clew_gui.charts.curves.units import from_steps, knows
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch
 from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.lines import Line, draw_line, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
@@ -32,24 +32,16 @@ _RATE: Final = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class PulseLine:
-    """A quantity over time (seconds since 1970); ``name`` where a row has several."""
-
-    name: str
-    times: FloatArray
-    values: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class PulseRow:
-    """A row: what it shows, how its values read, the value at the top of its axis, and its lines."""
+    """A row: what it shows, how its values read, the value at the top of its axis, and its lines. The x of a line are
+    seconds since 1970 until it is laid out."""
 
     title: str
     words: Callable[[float], str]
     top: float
     unit: float
     suffix: str
-    lines: tuple[PulseLine, ...]
+    lines: tuple[Line, ...]
 
     def ticks(self, span: Span, most: int) -> tuple[Tick, ...]:
         """Ticks of the value axis."""
@@ -80,7 +72,7 @@ def pulse_rows(history: History) -> tuple[PulseRow, ...]:
     return tuple(row for row in rows if row.lines)
 
 
-def _cores(node: ProcessPulse, several: bool) -> list[PulseLine]:
+def _cores(node: ProcessPulse, several: bool) -> list[Line]:
     """Each core of a node, or of many the busiest, the middle one and the idlest at each moment."""
     names = sorted((name for name in node.names if _CORE.fullmatch(name)), key=lambda name: int(name[4:]))
     where = f" on {node.host}" if several else ""
@@ -92,40 +84,40 @@ def _cores(node: ProcessPulse, several: bool) -> list[PulseLine]:
     return [_line(f"{kind}{where}", node.times[known], pick(every[:, known], axis=0)) for kind, pick in kinds]
 
 
-def _worth(lines: Sequence[PulseLine]) -> Sequence[PulseLine]:
+def _worth(lines: Sequence[Line]) -> Sequence[Line]:
     """Traffic that is worth a row."""
-    return lines if _largest([line.values for line in lines]) >= _RATE else ()
+    return lines if _largest([line.y for line in lines]) >= _RATE else ()
 
 
 def _row(
-    title: str, words: Callable[[float], str], lines: Sequence[PulseLine], unit: float, suffix: str, least: float = 0.0
+    title: str, words: Callable[[float], str], lines: Sequence[Line], unit: float, suffix: str, least: float = 0.0
 ) -> PulseRow:
-    kept = tuple(line for line in lines if len(line.times))
-    top = max(_largest([line.values for line in kept]) * 1.08, least, unit)
+    kept = tuple(line for line in lines if len(line.x))
+    top = max(_largest([line.y for line in kept]) * 1.08, least, unit)
     return PulseRow(title, words, top, unit, suffix, kept)
 
 
-def _line(name: str, times: FloatArray, values: NDArray[Any]) -> PulseLine:
+def _line(name: str, times: FloatArray, values: NDArray[Any]) -> Line:
     known = np.isfinite(values)
-    return PulseLine(name, times[known], values[known].astype(np.float64))
+    return Line(name, times[known], values[known].astype(np.float64))
 
 
-def _gpu(gpus: Sequence[tuple[ProcessPulse, int]], one: tuple[ProcessPulse, int], what: str) -> PulseLine:
+def _gpu(gpus: Sequence[tuple[ProcessPulse, int]], one: tuple[ProcessPulse, int], what: str) -> Line:
     process, number = one
     several = len({found.host for found, _ in gpus}) > 1
     name = f"GPU {number}{f' on {process.host}' if several else ''}" if len(gpus) > 1 else "GPU"
     return _line(name, process.times, process.column(f"gpu{number}_{what}"))
 
 
-def _power(hosts: dict[str, list[ProcessPulse]]) -> list[PulseLine]:
+def _power(hosts: dict[str, list[ProcessPulse]]) -> list[Line]:
     return [
         _line(f"processors on {host}" if len(hosts) > 1 else "processors", found[0].times, found[0].column("power"))
         for host, found in hosts.items()
     ]
 
 
-def _size(lines: Sequence[PulseLine], per: str = "") -> tuple[float, str]:
-    most = _largest([line.values for line in lines])
+def _size(lines: Sequence[Line], per: str = "") -> tuple[float, str]:
+    most = _largest([line.y for line in lines])
     units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
     return next(((size, f"{name}{per}") for size, name in units if most >= size), (1.0, f"B{per}"))
 
@@ -185,8 +177,6 @@ _VALUES: Final = 2
 """Values of several lines that have room beside their title."""
 _LINE: Final = 15.0
 """The height of a name."""
-_MERGED: Final = 1.0
-"""Pixels: of samples that are nearer to each other the least and the greatest are drawn."""
 
 
 def height_of(rows: int, foot: bool) -> float:
@@ -215,98 +205,67 @@ class PulseChart(Chart):
         title: str = "",
     ) -> None:
         room = box.height - (_FOOT if ticks else 0)
-        self._rows = tuple(rows)[: max(int(room // (_LEAST + GAP)), 1)]  # the first ones say most
-        self._span, self._index, self._sizes = span, index, sizes
+        shown = rows[: max(int(room // (_LEAST + GAP)), 1)]  # the first ones say most
+        self._rows = [replace(row, lines=tuple(_placed(row, x_of, span, index))) for row in shown]
         self._ticks, self._title = ticks, title
         left, right, self._right = sides
         each = max(room / max(len(self._rows), 1) - GAP, 16.0)
         tops = [box.y + 8 + k * (each + GAP) for k in range(len(self._rows))]
         boxes = [Box(left, top, max(right - left, 32.0), each) for top in tops]
         self.frames = [Frame(one, span, Span(0.0, row.top)) for one, row in zip(boxes, self._rows, strict=True)]
-        self._places = [[x_of(line.times) for line in row.lines] for row in self._rows]
 
     def draw(self, drawing: Drawing) -> None:
         """Add the chart's shapes."""
-        for row, frame, places in zip(self._rows, self.frames, self._places, strict=True):
-            most = 2 if frame.box.height < 60 else 4
-            draw_grid(drawing, frame, row.ticks(frame.y, most))
+        for row, frame in zip(self._rows, self.frames, strict=True):
+            draw_grid(drawing, frame, row.ticks(frame.y, 2 if frame.box.height < 60 else 4))
             with drawing.clipped(frame.box.inset(-1, -2, -1, -1)):
-                for number, (line, x) in enumerate(zip(row.lines, places, strict=True)):
-                    _draw_line(drawing, frame, x, line.values, self._stroke(drawing.theme, row, number))
-            self._draw_names(drawing, row, frame, places)
+                for line in row.lines:
+                    draw_line(drawing, frame, line)
+            self._draw_names(drawing, row, frame)
         if self._ticks and self.frames:
             draw_foot(drawing, self.frames[-1], self._ticks, self._title)
 
-    def _stroke(self, theme: Theme, row: PulseRow, number: int) -> Stroke:
-        """A single line has the run's colour; several have one each."""
-        style = theme.curve(self._index if len(row.lines) == 1 else number)
-        return Stroke(style.colour, 1.4, style.dash if len(row.lines) > 1 else ())
-
-    def _draw_names(self, drawing: Drawing, row: PulseRow, frame: Frame, places: Sequence[FloatArray]) -> None:
+    def _draw_names(self, drawing: Drawing, row: PulseRow, frame: Frame) -> None:
         """The title and the last value; several lines have their names below it, as far as all of them have room."""
         left, y = frame.box.right + 16, frame.box.y
-        ends = [self._end(row, line, x) for line, x in zip(row.lines, places, strict=True)]
+        ends = [line.value for line in row.lines]
         fits = len(row.lines) > 1 and len(row.lines) * _LINE <= frame.box.height + GAP - 20
         last = "" if fits else ", ".join(ends[:_VALUES]) + (", …" if len(ends) > _VALUES else "")
         drawing.text(left - 12, y, row.title, drawing.theme.text, "captionStrong")
         drawing.text(self._right - 2, y, last, drawing.theme.text2, across="right")
-        for number, (line, end) in enumerate(zip(row.lines, ends, strict=True) if fits else ()):
+        for line in row.lines if fits else ():
             y += _LINE
-            draw_swatch(drawing, left, y, number)
-            drawing.text(left + 18, y, line.name, room=self._right - left - 24 - drawing.width(end))
-            drawing.text(self._right - 2, y, end, drawing.theme.text2, across="right")
-
-    def _end(self, row: PulseRow, line: PulseLine, x: FloatArray) -> str:
-        """The last value in sight."""
-        seen = np.flatnonzero(np.isfinite(x) & (x <= self._span.high) & (x >= self._span.low))
-        return row.words(float(line.values[seen[-1]])) if len(seen) else ""
+            draw_swatch(drawing, left, y, line.index)
+            drawing.text(left + 18, y, line.name, room=self._right - left - 24 - drawing.width(line.value))
+            drawing.text(self._right - 2, y, line.value, drawing.theme.text2, across="right")
 
     def read(self, x: float, y: float) -> str:
         """The values nearest to a pixel."""
-        for row, frame, places in zip(self._rows, self.frames, self._places, strict=True):
+        for row, frame in zip(self._rows, self.frames, strict=True):
             if frame.box.inset(-2, -GAP / 2, -2, -GAP / 2).holds(x, y):
-                found = [_at(frame, line, place, x) for line, place in zip(row.lines, places, strict=True)]
-                values = [
-                    f"{line.name} {row.words(value)}".strip() if len(row.lines) > 1 else row.words(value)
-                    for line, value in zip(row.lines, found, strict=True)
-                    if value is not None
-                ]
-                return f"{row.title}: {', '.join(values)}" if values else ""
+                found = [(line.name, row.words(float(line.y[nearest(frame, line, x)[0]]))) for line in row.lines]
+                return f"{row.title}: {', '.join(_named(found))}" if found else ""
         return ""
 
     def words(self) -> str:
         """Each row's last value."""
-        told = []
-        for row, places in zip(self._rows, self._places, strict=True):
-            ends = [
-                f"{line.name} {end}".strip()
-                for line, x in zip(row.lines, places, strict=True)
-                if (end := self._end(row, line, x))
-            ]
-            told += [f"{row.title} {', '.join(ends)}"] if ends else []
-        return ". ".join(told)
+        told = [(row.title, _named([(line.name, line.value) for line in row.lines])) for row in self._rows]
+        return ". ".join(f"{title} {', '.join(ends)}" for title, ends in told if ends)
 
 
-def _draw_line(drawing: Drawing, frame: Frame, x: FloatArray, values: FloatArray, stroke: Stroke) -> None:
-    """A line through the samples. Where several fall on one pixel column it goes from the least to the greatest."""
-    known = np.isfinite(x)
-    columns, rows = frame.px(x[known]), frame.py(values[known])
-    if len(columns) == 1:
-        drawing.marks(columns, rows, stroke.colour, 4.0)
-        return
-    if len(columns) > 2 * frame.box.width:
-        columns, rows = _thinned(columns, rows)
-    drawing.path(columns, rows, stroke)
+def _named(values: Sequence[tuple[str, str]]) -> list[str]:
+    """Each value with its name if there are several."""
+    return [f"{name if len(values) > 1 else ''} {value}".strip() for name, value in values if value]
 
 
-def _thinned(columns: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    starts = np.flatnonzero(np.diff(np.floor(columns / _MERGED), prepend=-np.inf))
-    pairs = np.column_stack((np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)))
-    return np.repeat(columns[starts], 2), pairs.ravel()
-
-
-def _at(frame: Frame, line: PulseLine, x: FloatArray, column: float) -> float | None:
-    known = np.flatnonzero(np.isfinite(x))
-    if not len(known):
-        return None
-    return float(line.values[known[np.argmin(np.abs(frame.px(x[known]) - column))]])
+def _placed(row: PulseRow, x_of: Callable[[FloatArray], FloatArray], span: Span, index: int) -> Iterator[Line]:
+    """The lines on the axis, with their last values in sight. A single one has the run's colour; several have one
+    each."""
+    for number, line in enumerate(row.lines):
+        every = x_of(line.x)
+        x, y = every[np.isfinite(every)], line.y[np.isfinite(every)]
+        seen = y[(x >= span.low) & (x <= span.high)]
+        value = row.words(float(seen[-1])) if len(seen) else ""
+        if x.size:
+            look = (index, ()) if len(row.lines) == 1 else (number, None)
+            yield replace(line, x=x, y=y, value=value, width=1.4, index=look[0], dash=look[1])

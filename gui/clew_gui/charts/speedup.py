@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.kit.axes import FOOT, EndName, draw_end_names, draw_foot, draw_grid, value_room
-from clew_gui.charts.kit.chart import Chart, ChartPage
-from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes, widest
-from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.chart import ChartPage
+from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.lines import Axis, Line, LinesChart, Plot
 from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
@@ -43,11 +42,12 @@ from clew_shared.study.scaling import (
 )
 from clew_shared.study.study import axis_words, usual_warm_up
 
-LineKind = Literal["ideal", "measured", "reference", "forecast"]
 _SMOOTH = 33
 """Points of a fitted curve."""
 _CLOSE = 0.1
 """A law is drawn through the measurements where no speed-up is farther from it than this share."""
+_LEAST = 1e-3
+"""The least speed-up that has a place on a logarithmic axis."""
 
 
 class ScalingRun(NamedTuple):
@@ -58,46 +58,13 @@ class ScalingRun(NamedTuple):
     history: History
 
 
-class Mark(NamedTuple):
-    """A measured point with its interval, in axis coordinates; ``low`` and ``high`` are equal where there is none."""
-
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-class PlotLine(NamedTuple):
-    """A line of a plot in axis coordinates, with its ``name`` and its last value in words."""
-
-    kind: LineKind
-    name: str
-    value: str
-    path: tuple[tuple[float, float], ...]
-    marks: tuple[Mark, ...] = ()
-    words: tuple[str, ...] = ()
-    """The description of each mark."""
-
-
-class ScalingPlot(NamedTuple):
-    """The contents of one of the two plots. x is log2 of the number of devices."""
-
-    title: str
-    caption: str
-    x: Span
-    y: Span
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    lines: tuple[PlotLine, ...]
-
-
 class SpeedupScene(NamedTuple):
     """Everything that the tab shows of one study. The first row of the table has its headings."""
 
     conclusion: Conclusion
     title: str
     caption: str
-    plots: tuple[ScalingPlot, ...]
+    plots: tuple[Plot, ...]
     table: tuple[tuple[str, ...], ...]
     scaling: Scaling
     forecast: tuple[Forecast, ...]
@@ -184,41 +151,102 @@ def _how_measured(scaling: Scaling) -> str:
 
 def speedup_plot(
     scaling: Scaling, things: str = "devices", reference: Reference | None = None, predicted: Sequence[Forecast] = ()
-) -> ScalingPlot:
+) -> Plot:
     """Speed-up over the number of devices, both axes logarithmic to base 2."""
-    base, most = scaling.rows[0].replicas, _most(scaling, predicted)
-    lines = [PlotLine("ideal", "Ideal", f"{figures(most / base, 2)}×", ((_x(base), 0.0), (_x(most), _x(most / base))))]
-    lines += _reference_line(reference, base, most, efficiency=False)
-    lines += _forecast_line(predicted, base, efficiency=False)
-    lines.append(_measured_line(scaling, efficiency=False))
-    heights = [y for line in lines for _, y in line.path] + [mark.low for mark in lines[-1].marks]
-    y = Span(min(min(heights), 0.0), max(heights)).padded(0.06)
-    y_ticks = tuple(Tick(float(k), f"{2.0**k:g}×") for k in _octaves(y))
-    caption = f"by {things}, log scales{_fit_words(scaling)}"
-    return ScalingPlot("Speed-up", caption, *_x_axis(scaling, most, base), y_ticks, tuple(lines))._replace(y=y)
+    lines, heights = _lines(scaling, reference, predicted, efficiency=False)
+    span = Span(min(min(heights), 0.0), max(heights)).padded(0.06)
+    y = Axis(span, tuple(Tick(float(k), f"{2.0**k:g}×") for k in _octaves(span)))
+    return Plot("Speed-up", _x_axis(scaling, predicted), y, lines, f"by {things}, log scales{_fit_words(scaling)}")
 
 
 def efficiency_plot(
     scaling: Scaling, things: str = "devices", reference: Reference | None = None, predicted: Sequence[Forecast] = ()
-) -> ScalingPlot:
+) -> Plot:
     """Speed-up per device: 1 where each of them is as fast as the first."""
-    base, most = scaling.rows[0].replicas, _most(scaling, predicted)
-    lines = [PlotLine("ideal", "Ideal", "100 %", ((_x(base), 1.0), (_x(most), 1.0)))]
-    lines += _reference_line(reference, base, most, efficiency=True)
-    lines += _forecast_line(predicted, base, efficiency=True)
-    lines.append(_measured_line(scaling, efficiency=True))
-    heights = [y for line in lines for _, y in line.path] + [y for m in lines[-1].marks for y in (m.low, m.high)]
+    lines, heights = _lines(scaling, reference, predicted, efficiency=True)
     step = 0.1 if min(heights) > 0.45 else 0.2
     low, high = math.floor(min(heights) / step - 0.1) * step, max(max(heights), 1.0)
-    y = Span(max(low, 0.0) - 0.02, min(high, 1.6) + 0.06)
-    ticks = [k * step for k in range(20) if y.low <= k * step <= y.high + 1e-9]
-    y_ticks = tuple(Tick(value, f"{100 * value:.0f} %") for value in ticks)
-    caption = f"speed-up per {things.removesuffix('s')}"
-    return ScalingPlot("Efficiency", caption, *_x_axis(scaling, most, base), y_ticks, tuple(lines))._replace(y=y)
+    span = Span(max(low, 0.0) - 0.02, min(high, 1.6) + 0.06)
+    ticks = [k * step for k in range(20) if span.low <= k * step <= span.high + 1e-9]
+    y = Axis(span, tuple(Tick(value, f"{100 * value:.0f} %") for value in ticks))
+    return Plot("Efficiency", _x_axis(scaling, predicted), y, lines, f"speed-up per {things.removesuffix('s')}")
 
 
-def _x(count: float) -> float:
-    return math.log2(count)
+class _Scale(NamedTuple):
+    """Shows speed-ups against ``base`` devices: as they are on a logarithmic axis, or as the share of each device."""
+
+    base: int
+    efficiency: bool
+
+    def value(self, count: float, speedup: float) -> float:
+        """What is said of a speed-up with so many devices."""
+        return speedup * self.base / count if self.efficiency else speedup
+
+    def height(self, count: float, speedup: float) -> float:
+        """Where it is on the axis."""
+        value = self.value(count, speedup)
+        return value if self.efficiency else math.log2(max(value, _LEAST))
+
+    def text(self, count: float, speedup: float) -> str:
+        """The value in words, with all its digits."""
+        value = self.value(count, speedup)
+        return f"{100 * value:.1f} %" if self.efficiency else f"{value:.2f}×"
+
+    def line(self, name: str, points: Sequence[tuple[float, float]], **look: Any) -> Line:
+        """A line through speed-ups with their numbers of devices."""
+        counts, heights = np.array([count for count, _ in points]), np.array([self.height(*one) for one in points])
+        last = self.value(*points[-1])
+        short = f"{100 * last:.0f} %" if self.efficiency else f"{last:.2f}×" if last < 2 else f"{figures(last, 2)}×"
+        return Line(name, np.log2(counts), heights, short, **look)
+
+
+def _lines(
+    scaling: Scaling, reference: Reference | None, predicted: Sequence[Forecast], efficiency: bool
+) -> tuple[tuple[Line, ...], list[float]]:
+    """The lines, and all heights that are to be in sight. Each line differs by its dash as well as by its colour."""
+    base, most = scaling.rows[0].replicas, _most(scaling, predicted)
+    scale = _Scale(base, efficiency)
+    lines = [scale.line("Ideal", [(base, 1.0), (most, most / base)], index=-1, width=1.2, dash=(3.0, 3.0))]
+    if reference is not None and base == 1:  # the reference was measured against one device as well
+        lines += _reference_line(reference, scale, most)
+    if predicted and base == 1:
+        points = [(1.0, 1.0), *((one.replicas, one.speedup) for one in predicted)]
+        lines.append(scale.line("Forecast", points, index=3, dash=(2.7, 4.5)))
+    lines.append(_measured_line(scaling, scale))
+    drawn = [y for one in lines for y in (one.y, one.low, one.high, one.path and one.path[1]) if y is not None]
+    return tuple(lines), np.concatenate(drawn).tolist()
+
+
+def _reference_line(reference: Reference, scale: _Scale, most: int) -> list[Line]:
+    known = [(count, reference.speedup(count) or 1.0) for count in sorted(reference.rates) if count <= most]
+    if len(known) < 2:
+        return []
+    words = [f"{reference.title}, {axis_words('devices', one[0])}, {scale.text(*one)}" for one in known]
+    return [scale.line("Slides' table", known, words=words.__getitem__, index=1, dash=(9.0, 5.4), marks="square")]
+
+
+def _measured_line(scaling: Scaling, scale: _Scale) -> Line:
+    rows, fit, path = scaling.rows, _drawn_fit(scaling), None
+    if fit is not None and len(rows) > 1:
+        ratios = [(rows[-1].replicas / scale.base) ** (k / (_SMOOTH - 1)) for k in range(_SMOOTH)]
+        curve = scale.line("", [(scale.base * ratio, fit.speedup(ratio)) for ratio in ratios])
+        path = curve.x, curve.y
+    ends = np.array(
+        [[scale.height(row.replicas, end) for end in row.speedup_interval or 2 * (row.speedup,)] for row in rows]
+    )
+    words = [_row_words(row, scale) for row in rows]
+    points = [(row.replicas, row.speedup) for row in rows]
+    look = {"words": words.__getitem__, "marks": "dot", "low": ends[:, 0], "high": ends[:, 1], "path": path}
+    return scale.line("Measured", points, strong=True, **look)
+
+
+def _row_words(row: ScalingRow, scale: _Scale) -> str:
+    """``4 devices, 3.52×, between 3.41× and 3.60×``."""
+    count, interval = row.replicas, row.speedup_interval
+    text = f"{axis_words('devices', count)}, {scale.text(count, row.speedup)}"
+    if interval is None or interval.low == interval.high:
+        return f"{text}, too noisy for an interval" if row.noisy else text
+    return f"{text}, between {scale.text(count, interval.low)} and {scale.text(count, interval.high)}"
 
 
 def _most(scaling: Scaling, predicted: Sequence[Forecast]) -> int:
@@ -227,10 +255,10 @@ def _most(scaling: Scaling, predicted: Sequence[Forecast]) -> int:
     return max([*counts, 2 * counts[0]])
 
 
-def _x_axis(scaling: Scaling, most: int, base: int) -> tuple[Span, Span, tuple[Tick, ...]]:
-    counts = sorted({row.replicas for row in scaling.rows} | {most})
-    x = Span(_x(base), _x(most)).padded(0.05)
-    return x, x, tuple(Tick(_x(count), f"{count:,}") for count in counts)
+def _x_axis(scaling: Scaling, predicted: Sequence[Forecast]) -> Axis:
+    most = _most(scaling, predicted)
+    ticks = tuple(Tick(math.log2(n), f"{n:,}") for n in sorted({row.replicas for row in scaling.rows} | {most}))
+    return Axis(Span(math.log2(scaling.rows[0].replicas), math.log2(most)).padded(0.05), ticks)
 
 
 def _octaves(y: Span) -> range:
@@ -248,73 +276,6 @@ def _drawn_fit(scaling: Scaling) -> Fit | None:
     """The law that is drawn; None where the measurements do not follow it."""
     fit = scaling.fit
     return fit if fit is not None and fit.error <= _CLOSE else None
-
-
-def _measured_line(scaling: Scaling, efficiency: bool) -> PlotLine:
-    rows, base = scaling.rows, scaling.rows[0].replicas
-    marks = tuple(_mark(row, efficiency) for row in rows)
-    fit = _drawn_fit(scaling)
-    path = tuple((mark.x, mark.y) for mark in marks)
-    if fit is not None and len(rows) > 1:
-        ratios = [(rows[-1].replicas / base) ** (k / (_SMOOTH - 1)) for k in range(_SMOOTH)]
-        path = tuple((_x(base * r), fit.speedup(r) / r if efficiency else _x(fit.speedup(r))) for r in ratios)
-    last = rows[-1]
-    words = tuple(_row_words(row, efficiency) for row in rows)
-    return PlotLine(
-        "measured", "Measured", _value(last.efficiency if efficiency else last.speedup, efficiency), path, marks, words
-    )
-
-
-def _value(value: float, efficiency: bool) -> str:
-    return f"{100 * value:.0f} %" if efficiency else f"{value:.2f}×" if value < 2 else f"{figures(value, 2)}×"
-
-
-def _row_words(row: ScalingRow, efficiency: bool) -> str:
-    """``4 devices, 3.52×, between 3.41× and 3.60×``."""
-    interval = row.efficiency_interval if efficiency else row.speedup_interval
-    text = f"{axis_words('devices', row.replicas)}, {_exact(row.efficiency if efficiency else row.speedup, efficiency)}"
-    if interval is None or interval.low == interval.high:
-        return f"{text}, too noisy for an interval" if row.noisy else text
-    return f"{text}, between {_exact(interval.low, efficiency)} and {_exact(interval.high, efficiency)}"
-
-
-def _exact(value: float, efficiency: bool) -> str:
-    return f"{100 * value:.1f} %" if efficiency else f"{value:.2f}×"
-
-
-def _mark(row: ScalingRow, efficiency: bool) -> Mark:
-    value, interval = row.speedup, row.speedup_interval
-    if efficiency:
-        value, interval = row.efficiency, row.efficiency_interval
-    low, high = interval if interval is not None else (value, value)
-    floor = 1e-3
-    if efficiency:
-        return Mark(_x(row.replicas), value, low, high)
-    return Mark(_x(row.replicas), _x(max(value, floor)), _x(max(low, floor)), _x(max(high, floor)))
-
-
-def _reference_line(reference: Reference | None, base: int, most: int, efficiency: bool) -> list[PlotLine]:
-    """Returns the reference's line; only against one device, with which the reference was measured as well."""
-    if reference is None or base != 1:
-        return []
-    known = [(count, reference.speedup(count) or 1.0) for count in sorted(reference.rates) if count <= most]
-    if len(known) < 2:
-        return []
-    shown = [(count, value / count if efficiency else value) for count, value in known]
-    words = tuple(f"{reference.title}, {axis_words('devices', n)}, {_exact(one, efficiency)}" for n, one in shown)
-    points = tuple((_x(count), value if efficiency else _x(value)) for count, value in shown)
-    marks = tuple(Mark(x, y, y, y) for x, y in points)
-    return [PlotLine("reference", "Slides' table", _value(shown[-1][1], efficiency), points, marks, words)]
-
-
-def _forecast_line(predicted: Sequence[Forecast], base: int, efficiency: bool) -> list[PlotLine]:
-    if not predicted or base != 1:
-        return []
-    points = [(0.0, 1.0 if efficiency else 0.0)]
-    points += [(_x(one.replicas), one.efficiency if efficiency else _x(one.speedup)) for one in predicted]
-    last = predicted[-1]
-    end = _value(last.efficiency if efficiency else last.speedup, efficiency)
-    return [PlotLine("forecast", "Forecast", end, tuple(points))]
 
 
 # --- Table ------------------------------------------------------------------------------------------------------------
@@ -371,78 +332,10 @@ def _csv_row(row: ScalingRow) -> tuple[object, ...]:
     return (*head, *rate, row.speedup, *ratio, row.efficiency, row.input_seconds, row.reduce_seconds)
 
 
-_DOT: Final = 10.0
-_WHISKER: Final = 4.0
-_NEAR: Final = 12.0
-"""A point answers to the pointer within so many pixels."""
 _SIZE: Final = (1000.0, 460.0)
 _EDGE: Final = 16.0
 _LEFT_SHARE: Final = 0.57
 """The part of a page that the left plot has, whose lines are named."""
-
-
-def _stroke(line: PlotLine, theme: Theme) -> Stroke:
-    """Each kind of line differs by its dash as well as by its colour."""
-    colour = {"ideal": theme.text3, "measured": theme.curve(0).colour, "reference": theme.curve(1).colour}
-    dash = {"ideal": (3.0, 3.0), "reference": (9.0, 5.4), "forecast": (2.7, 4.5)}.get(line.kind, ())
-    return Stroke(colour.get(line.kind, theme.curve(3).colour), 1.2 if line.kind == "ideal" else 1.8, dash)
-
-
-class ScalingChart(Chart):
-    """Lines of a study with a dot and its range at each point; with ``names`` they are named at the right."""
-
-    def __init__(self, plot: ScalingPlot, box: Box, sizes: TextSizes, *, names: bool, title: str = "") -> None:
-        self._plot, self._names, self._right, self._title = plot, names, box.right, title
-        texts = [line.name for line in plot.lines], [line.value for line in plot.lines]
-        gutter = sum(widest(sizes, found, "captionStrong") for found in texts) + 46 if names else 8.0
-        below = FOOT + (sizes.height("captionStrong") if title else 2.0)
-        area = box.inset(value_room(sizes, plot.y_ticks), 8, gutter, below)
-        self._frame = Frame(area, plot.x, plot.y)
-
-    def draw(self, drawing: Drawing) -> None:
-        """Add the chart's shapes."""
-        plot, frame = self._plot, self._frame
-        draw_grid(drawing, frame, plot.y_ticks)
-        draw_foot(drawing, frame, plot.x_ticks, self._title)
-        for line in plot.lines:
-            x, y = np.array(line.path).T
-            drawing.path(frame.px(x), frame.py(y), _stroke(line, drawing.theme))
-        for line in plot.lines:
-            for mark in line.marks:
-                self._draw_mark(drawing, line, mark)
-        if self._names:
-            draw_end_names(drawing, frame.box, self._right, [self._end(line, drawing.theme) for line in plot.lines])
-
-    def _draw_mark(self, drawing: Drawing, line: PlotLine, mark: Mark) -> None:
-        colour, column = _stroke(line, drawing.theme).colour, self._frame.column(mark.x)
-        if mark.high > mark.low:
-            low, high = self._frame.row(mark.low), self._frame.row(mark.high)
-            drawing.line(column, low, column, high, Stroke(colour, 1.8))
-            for end in (low, high):
-                drawing.line(column - _WHISKER, end, column + _WHISKER, end, Stroke(colour, 1.8))
-        shape: Shape = "square" if line.kind == "reference" else "dot"
-        edge = Stroke(drawing.theme.surface, 1.5)
-        drawing.marks([column], [self._frame.row(mark.y)], colour, _DOT, shape=shape, edge=edge)
-
-    def _end(self, line: PlotLine, theme: Theme) -> EndName:
-        x, y = line.path[-1]
-        at = self._frame.column(x) + 6, self._frame.row(y)
-        return EndName(at, line.name, _stroke(line, theme), line.value, line.kind == "measured")
-
-    def read(self, x: float, y: float) -> str:
-        """Describes the nearest point; empty if none is near."""
-        points = [
-            (abs(self._frame.column(mark.x) - x) + abs(self._frame.row(mark.y) - y), f"{line.name}: {text}")
-            for line in reversed(self._plot.lines)
-            for mark, text in zip(line.marks, line.words, strict=True)
-        ]
-        near = min(points, default=(_NEAR + 1, ""), key=lambda point: point[0])
-        return near[1] if near[0] <= _NEAR else ""
-
-    def words(self) -> str:
-        """All measured points."""
-        measured = [line for line in self._plot.lines if line.kind == "measured"]
-        return "; ".join(text for line in measured for text in line.words)
 
 
 def speedup_page(scene: SpeedupScene, title: str, theme: Theme, sizes: TextSizes) -> ChartPage:
@@ -457,5 +350,5 @@ def speedup_page(scene: SpeedupScene, title: str, theme: Theme, sizes: TextSizes
         box = Box(left, 104, right - left, 22)
         drawing.paragraph(box, f"{plot.title}, {plot.caption}", theme.text, "strong")
         chart = Box(left, 130, right - left, height - 142)
-        ScalingChart(plot, chart, sizes, names=left < middle).draw(drawing)
+        LinesChart(plot, chart, sizes, names=left < middle).draw(drawing)
     return ChartPage(width, height, drawing.items, title, scene.conclusion.sentence, theme.surface)

@@ -18,10 +18,11 @@ from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.kit.chart import ChartPage, Layout, drawn
 from clew_gui.charts.kit.drawing import UsualSizes
 from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.measured import MeasuredChart, MeasuredPlot, MeasuredRun, measured_plots
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.pictures.taken import TakenPicture, taken_at
-from clew_gui.charts.speedup import ScalingChart, ScalingRun, SpeedupScene, speedup_scene
+from clew_gui.charts.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.reports.facts import goals_for
 from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
 from clew_shared.catalogue import on_servers
@@ -161,8 +162,8 @@ def _sentence(words: str) -> str:
 def _workers(history: History, scene: ClusterScene) -> Iterator[tuple[str, ...]]:
     counts = history.updates.counts
     shares = counts.shares()
-    rates = {line.worker: figures(float(line.values.mean())) for line in scene.rates.lines} if scene.rates else {}
-    unit = scene.rates.unit.capitalize() if scene.rates else "Images/s"
+    rates = {line.index: figures(float(line.y.mean())) for line in scene.rates.lines} if scene.rates else {}
+    unit = scene.rates.title if scene.rates else "Images/s"
     yield ("Worker", "Node", "Gradients", "Applied", "Dropped", "Share of updates", unit)
     for role in scene.roles:
         if role.role == "worker" and role.number in shares:
@@ -194,7 +195,7 @@ def _speedup(scene: SpeedupScene) -> Iterator[ReportFigure]:
     words = f"{scene.conclusion.sentence} {scene.conclusion.detail}".strip()
     for number, plot in enumerate(scene.plots):
         title = f"{plot.title}. {scene.title}"
-        page = _page(plot.title, partial(ScalingChart, plot, names=True, title="Devices"))
+        page = _page(plot.title, partial(LinesChart, plot, names=True, title="Devices"))
         if number == 0:
             yield ReportFigure(title, f"{words} {_sentence(scene.caption)}", page, scene.table)
         else:

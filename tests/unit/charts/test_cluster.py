@@ -88,11 +88,11 @@ def test_a_worker_slowed_five_times_computes_a_fifth_and_a_killed_one_nothing() 
     history, _ = slowed_and_killed()
     rates = scene_of(history).rates
     assert rates is not None
-    assert rates.unit == "images/s"
+    assert rates.title == "Images/s"
     for worker, (before, after) in {0: (1950, 1950), 1: (1950, 390), 2: (1950, 0)}.items():
-        values = rates.lines[worker].values
-        assert float(np.median(values[rates.times < 3.8])) == pytest.approx(before, rel=0.1)
-        assert float(np.median(values[rates.times > 6.3])) == pytest.approx(after, rel=0.1)
+        line = rates.lines[worker]
+        assert float(np.median(line.y[line.x < 3.8])) == pytest.approx(before, rel=0.1)
+        assert float(np.median(line.y[line.x > 6.3])) == pytest.approx(after, rel=0.1)
 
 
 def test_the_timeline_follows_the_run_and_shows_what_happened() -> None:
@@ -162,7 +162,7 @@ def test_synchronous_workers_share_the_images_of_a_batch() -> None:
     synchronous(history, 40)
     scene = scene_of(history, mode="sync")
     assert scene.rates is not None
-    assert scene.rates.lines[0].values[5:-5] == pytest.approx(500.0), "half of 100 images every 0.1 s"
+    assert scene.rates.lines[0].y[5:-5] == pytest.approx(500.0), "half of 100 images every 0.1 s"
     assert scene.sentence == ("Every gradient was computed with the newest weights: all workers wait for each other.")
     assert scene.staleness is not None
     assert scene.staleness.bound is None

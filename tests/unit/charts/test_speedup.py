@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from clew_gui.charts.kit.lines import Line, Plot
+from clew_gui.charts.kit.ticks import Span
 from clew_gui.charts.speedup import (
     CSV_HEADS,
-    PlotLine,
-    ScalingPlot,
     ScalingRun,
     as_csv,
     efficiency_plot,
@@ -50,61 +50,66 @@ def scaling_run(card: ExerciseCard, devices: int, seconds: float, batch: int = 1
     return ScalingRun(spec, RunState.FINISHED, history)
 
 
-def line(plot: ScalingPlot, kind: str) -> PlotLine:
-    (found,) = [one for one in plot.lines if one.kind == kind]
+def line(plot: Plot, name: str) -> Line:
+    (found,) = [one for one in plot.lines if one.name == name]
     return found
 
 
 def test_a_law_that_fits_is_drawn_through_the_measurements() -> None:
     plot = speedup_plot(amdahl(0.1), "GPUs", JURECA)
-    measured = line(plot, "measured")
+    measured = line(plot, "Measured")
     assert plot.caption == "by GPUs, log scales, line: Amdahl fit"
-    assert [mark.x for mark in measured.marks] == [0, 1, 2, 3]
-    assert [2**mark.y for mark in measured.marks] == pytest.approx([1, 1 / 0.55, 1 / 0.325, 1 / 0.2125])
-    assert len(measured.path) > 20
-    assert measured.path[-1] == pytest.approx((3, math.log2(1 / 0.2125)), rel=1e-3)
+    assert measured.x.tolist() == [0, 1, 2, 3]
+    assert 2**measured.y == pytest.approx([1, 1 / 0.55, 1 / 0.325, 1 / 0.2125])
+    assert measured.path is not None
+    assert len(measured.path[0]) > 20
+    assert [one[-1] for one in measured.path] == pytest.approx([3, math.log2(1 / 0.2125)], rel=1e-3)
     assert measured.value == "4.7×"
-    assert measured.marks[1].low < measured.marks[1].y < measured.marks[1].high
-    assert measured.words[0] == "1 device, 1.00×"
-    assert measured.words[1].startswith("2 devices, 1.82×, between 1.76× and ")
-    assert line(plot, "ideal").path == ((0, 0), (3, 3))
-    assert [2**y for _, y in line(plot, "reference").path] == pytest.approx([1, 178 / 55, 357 / 55])
-    assert [tick.text for tick in plot.x_ticks] == ["1", "2", "4", "8"]
-    assert [tick.text for tick in plot.y_ticks] == ["1×", "2×", "4×", "8×"]
+    assert measured.low is not None
+    assert measured.high is not None
+    assert measured.low[1] < measured.y[1] < measured.high[1]
+    assert measured.point(0) == "Measured: 1 device, 1.00×"
+    assert measured.point(1).startswith("Measured: 2 devices, 1.82×, between 1.76× and ")
+    assert (line(plot, "Ideal").x.tolist(), line(plot, "Ideal").y.tolist()) == ([0, 3], [0, 3])
+    assert 2 ** line(plot, "Slides' table").y == pytest.approx([1, 178 / 55, 357 / 55])
+    assert [tick.text for tick in plot.x.ticks] == ["1", "2", "4", "8"]
+    assert [tick.text for tick in plot.y.ticks] == ["1×", "2×", "4×", "8×"]
 
 
 def test_without_a_law_the_measurements_are_joined_and_a_slow_down_is_in_sight() -> None:
     slow = measure([RunTiming(n, 100, (100.0,), (seconds,)) for n, seconds in ((1, 1.0), (2, 2.0), (4, 4.0))])
     plot = speedup_plot(slow)
-    assert line(plot, "measured").path == ((0, 0), (1, -1), (2, -2))
+    assert line(plot, "Measured").y.tolist() == [0, -1, -2]
     assert plot.caption == "by devices, log scales"
-    assert plot.y.low < -2
-    assert [tick.text for tick in plot.y_ticks] == ["0.25×", "0.5×", "1×", "2×", "4×"]
+    assert plot.y.span.low < -2
+    assert [tick.text for tick in plot.y.ticks] == ["0.25×", "0.5×", "1×", "2×", "4×"]
 
 
 def test_efficiency_is_the_share_of_each_device() -> None:
     plot = efficiency_plot(amdahl(0.1), "GPUs", JURECA)
-    measured = line(plot, "measured")
-    assert [mark.y for mark in measured.marks] == pytest.approx([1, 1 / 1.1, 1 / 1.3, 1 / 1.7])
+    measured = line(plot, "Measured")
+    assert measured.y == pytest.approx([1, 1 / 1.1, 1 / 1.3, 1 / 1.7])
     assert measured.value == "59 %"
     assert plot.caption == "speed-up per GPU"
-    assert plot.y_ticks[-1].text == "100 %"
-    assert all(plot.y.low <= mark.low and mark.high <= plot.y.high for mark in measured.marks)
+    assert plot.y.ticks[-1].text == "100 %"
+    assert measured.low is not None
+    assert measured.high is not None
+    assert plot.y.span.contains(Span(measured.low.min(), measured.high.max()))
 
 
 def test_a_single_number_of_devices_leaves_room_for_the_next() -> None:
     plot = speedup_plot(amdahl(0.1, (4,)))
-    assert [tick.text for tick in plot.x_ticks] == ["4", "8"]
-    assert line(plot, "measured").path == ((2, 0),)
-    assert all(one.kind != "reference" for one in speedup_plot(amdahl(0.1, (4, 8)), reference=JURECA).lines)
+    assert [tick.text for tick in plot.x.ticks] == ["4", "8"]
+    assert (line(plot, "Measured").x.tolist(), line(plot, "Measured").path) == ([2], None)
+    assert all(one.name != "Slides' table" for one in speedup_plot(amdahl(0.1, (4, 8)), reference=JURECA).lines)
 
 
 def test_a_forecast_reaches_beyond_what_was_measured() -> None:
     predicted = forecast(1.0, 100, 1e8, NetworkSpeed(1e9), counts=(2, 4, 8, 16))
     plot = speedup_plot(amdahl(0.1, (1, 2)), predicted=predicted)
-    assert [tick.text for tick in plot.x_ticks] == ["1", "2", "16"]
-    assert len(line(plot, "forecast").path) == 5
-    assert line(plot, "forecast").path[-1][1] == pytest.approx(math.log2(predicted[-1].speedup))
+    assert [tick.text for tick in plot.x.ticks] == ["1", "2", "16"]
+    assert len(line(plot, "Forecast").x) == 5
+    assert line(plot, "Forecast").y[-1] == pytest.approx(math.log2(predicted[-1].speedup))
 
 
 def test_the_table_and_the_csv_say_the_same() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from clew_gui.base.tokens import FontKind
 from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, spread
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Tick
 
 LEFT: Final = 46.0
@@ -50,30 +48,6 @@ def draw_foot(drawing: Drawing, frame: Frame, ticks: Sequence[Tick], title: str 
         drawing.text(
             box.right, box.bottom + FOOT, title, drawing.theme.text2, "captionStrong", across="right", down="top"
         )
-
-
-@dataclass(frozen=True)
-class EndName:
-    """The name of a line at its end, at pixel ``at``; its value is at the right of the gutter."""
-
-    at: tuple[float, float]
-    name: str
-    stroke: Stroke
-    value: str = ""
-    strong: bool = False
-
-
-def draw_end_names(drawing: Drawing, box: Box, right: float, names: Sequence[EndName]) -> None:
-    """Names beside the lines' ends, right of ``box``, none over another; each is connected with its line."""
-    theme, high = drawing.theme, drawing.sizes.height()
-    places = spread([name.at[1] for name in names], high + 3, box.y + 0.5 * high, box.bottom - 0.5 * high)
-    for name, y in zip(names, places, strict=True):
-        start, thin = box.right + 10, Stroke(name.stroke.colour)
-        drawing.line(min(max(name.at[0] + 3, box.right - 4), start), name.at[1], start, y, thin)
-        ink = theme.text if name.strong else theme.text2
-        kind: FontKind = "captionStrong" if name.strong else "caption"
-        drawing.text(start + 6, y, name.name, ink, kind)
-        drawing.text(right - 4, y, name.value, ink, kind, across="right")
 
 
 def draw_key(drawing: Drawing, room: Box, entries: Sequence[tuple[str, str]]) -> None:

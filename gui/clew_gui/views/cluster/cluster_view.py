@@ -17,8 +17,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.cluster import RatesChart, StalenessChart, TimelineChart, timeline_height
+from clew_gui.charts.cluster import StalenessChart, TimelineChart, timeline_height
 from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, Role, Timeline
+from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.plots.replay import ReplayBar
@@ -242,8 +243,8 @@ class ClusterView(QWidget):
         stale = scene.staleness
         self.staleness.show_chart(partial(StalenessChart, stale) if stale is not None else None)
         self._stale_caption.set_text(f"mean {stale.mean:.1f}; line: the latest {stale.latest:,}" if stale else "")
-        self._rates_title.setText(scene.rates.unit.capitalize() if scene.rates is not None else "Images/s")
-        self.rates.show_chart(partial(RatesChart, scene.rates) if scene.rates is not None else None)
+        self._rates_title.setText(scene.rates.title if scene.rates is not None else "Images/s")
+        self.rates.show_chart(partial(LinesChart, scene.rates) if scene.rates is not None else None)
         self.sentence.setText(scene.sentence)
         self.export.setEnabled(stale is not None)
         self._show_events(scene.events)

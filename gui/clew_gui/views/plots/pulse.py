@@ -118,7 +118,7 @@ class PulseSection(FoldingSection):
     def _alone(self, run: RunStyle, rows: tuple[PulseRow, ...], box: Box, sizes: TextSizes) -> PulseChart:
         """The rows over the seconds since the first sample, where no curves are shown."""
         place = partial(seconds_of, run.history)
-        last = max((float(place(line.times)[-1]) for row in rows for line in row.lines), default=1.0)
+        last = max((float(place(line.x)[-1]) for row in rows for line in row.lines), default=1.0)
         span = Span(0.0, max(last, 1.0))
         right = box.right - gutter_width(box.width)
         ticks = x_ticks(span, max(int((right - LEFT) // 80), 2), XUnit.SECONDS, log=False)

@@ -14,7 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.speedup import ScalingChart, SpeedupScene
+from clew_gui.charts.kit.lines import LinesChart
+from clew_gui.charts.speedup import SpeedupScene
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.form.fields import NumberEdit
 from clew_gui.views.theme.parts import (
@@ -179,7 +180,7 @@ class SpeedupView(QWidget):
             head.setText(plot.title)
             caption.set_text(plot.caption)
             canvas.setAccessibleName(plot.title)
-            canvas.show_chart(partial(ScalingChart, plot, names=canvas is self.canvases[0]))
+            canvas.show_chart(partial(LinesChart, plot, names=canvas is self.canvases[0]))
         self._title.setText(scene.title)
         self._caption.set_text(", ".join(filter(None, (scene.caption, when))))
         self.table.fill(scene.table)
