@@ -17,7 +17,7 @@ from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch
 from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.lines import Line, draw_line, nearest
+from clew_gui.charts.kit.lines import PlotLine, draw_line, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
@@ -41,7 +41,7 @@ class PulseRow:
     top: float
     unit: float
     suffix: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
 
     def ticks(self, span: Span, most: int) -> tuple[Tick, ...]:
         """Ticks of the value axis."""
@@ -72,7 +72,7 @@ def pulse_rows(history: History) -> tuple[PulseRow, ...]:
     return tuple(row for row in rows if row.lines)
 
 
-def _cores(node: ProcessPulse, several: bool) -> list[Line]:
+def _cores(node: ProcessPulse, several: bool) -> list[PlotLine]:
     """Each core of a node, or of many the busiest, the middle one and the idlest at each moment."""
     names = sorted((name for name in node.names if _CORE.fullmatch(name)), key=lambda name: int(name[4:]))
     where = f" on {node.host}" if several else ""
@@ -84,39 +84,39 @@ def _cores(node: ProcessPulse, several: bool) -> list[Line]:
     return [_line(f"{kind}{where}", node.times[known], pick(every[:, known], axis=0)) for kind, pick in kinds]
 
 
-def _worth(lines: Sequence[Line]) -> Sequence[Line]:
+def _worth(lines: Sequence[PlotLine]) -> Sequence[PlotLine]:
     """Traffic that is worth a row."""
     return lines if _largest([line.y for line in lines]) >= _RATE else ()
 
 
 def _row(
-    title: str, words: Callable[[float], str], lines: Sequence[Line], unit: float, suffix: str, least: float = 0.0
+    title: str, words: Callable[[float], str], lines: Sequence[PlotLine], unit: float, suffix: str, least: float = 0.0
 ) -> PulseRow:
     kept = tuple(line for line in lines if len(line.x))
     top = max(_largest([line.y for line in kept]) * 1.08, least, unit)
     return PulseRow(title, words, top, unit, suffix, kept)
 
 
-def _line(name: str, times: FloatArray, values: NDArray[Any]) -> Line:
+def _line(name: str, times: FloatArray, values: NDArray[Any]) -> PlotLine:
     known = np.isfinite(values)
-    return Line(name, times[known], values[known].astype(np.float64))
+    return PlotLine(name, times[known], values[known].astype(np.float64))
 
 
-def _gpu(gpus: Sequence[tuple[ProcessPulse, int]], one: tuple[ProcessPulse, int], what: str) -> Line:
+def _gpu(gpus: Sequence[tuple[ProcessPulse, int]], one: tuple[ProcessPulse, int], what: str) -> PlotLine:
     process, number = one
     several = len({found.host for found, _ in gpus}) > 1
     name = f"GPU {number}{f' on {process.host}' if several else ''}" if len(gpus) > 1 else "GPU"
     return _line(name, process.times, process.column(f"gpu{number}_{what}"))
 
 
-def _power(hosts: dict[str, list[ProcessPulse]]) -> list[Line]:
+def _power(hosts: dict[str, list[ProcessPulse]]) -> list[PlotLine]:
     return [
         _line(f"processors on {host}" if len(hosts) > 1 else "processors", found[0].times, found[0].column("power"))
         for host, found in hosts.items()
     ]
 
 
-def _size(lines: Sequence[Line], per: str = "") -> tuple[float, str]:
+def _size(lines: Sequence[PlotLine], per: str = "") -> tuple[float, str]:
     most = _largest([line.y for line in lines])
     units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
     return next(((size, f"{name}{per}") for size, name in units if most >= size), (1.0, f"B{per}"))
@@ -258,7 +258,7 @@ def _named(values: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{name if len(values) > 1 else ''} {value}".strip() for name, value in values if value]
 
 
-def _placed(row: PulseRow, x_of: Callable[[FloatArray], FloatArray], span: Span, index: int) -> Iterator[Line]:
+def _placed(row: PulseRow, x_of: Callable[[FloatArray], FloatArray], span: Span, index: int) -> Iterator[PlotLine]:
     """The lines on the axis, with their last values in sight. A single one has the run's colour; several have one
     each."""
     for number, line in enumerate(row.lines):

@@ -13,7 +13,7 @@ from clew_gui.base.tokens import Theme
 from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.lines import Axis, Line, LinesChart, Plot
+from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
 from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
@@ -64,7 +64,7 @@ class SpeedupScene(NamedTuple):
     conclusion: Conclusion
     title: str
     caption: str
-    plots: tuple[Plot, ...]
+    plots: tuple[LinesPlot, ...]
     table: tuple[tuple[str, ...], ...]
     scaling: Scaling
     forecast: tuple[Forecast, ...]
@@ -151,25 +151,25 @@ def _how_measured(scaling: Scaling) -> str:
 
 def speedup_plot(
     scaling: Scaling, things: str = "devices", reference: Reference | None = None, predicted: Sequence[Forecast] = ()
-) -> Plot:
+) -> LinesPlot:
     """Speed-up over the number of devices, both axes logarithmic to base 2."""
     lines, heights = _lines(scaling, reference, predicted, efficiency=False)
     span = Span(min(min(heights), 0.0), max(heights)).padded(0.06)
-    y = Axis(span, tuple(Tick(float(k), f"{2.0**k:g}×") for k in _octaves(span)))
-    return Plot("Speed-up", _x_axis(scaling, predicted), y, lines, f"by {things}, log scales{_fit_words(scaling)}")
+    y = PlotAxis(span, tuple(Tick(float(k), f"{2.0**k:g}×") for k in _octaves(span)))
+    return LinesPlot("Speed-up", _x_axis(scaling, predicted), y, lines, f"by {things}, log scales{_fit_words(scaling)}")
 
 
 def efficiency_plot(
     scaling: Scaling, things: str = "devices", reference: Reference | None = None, predicted: Sequence[Forecast] = ()
-) -> Plot:
+) -> LinesPlot:
     """Speed-up per device: 1 where each of them is as fast as the first."""
     lines, heights = _lines(scaling, reference, predicted, efficiency=True)
     step = 0.1 if min(heights) > 0.45 else 0.2
     low, high = math.floor(min(heights) / step - 0.1) * step, max(max(heights), 1.0)
     span = Span(max(low, 0.0) - 0.02, min(high, 1.6) + 0.06)
     ticks = [k * step for k in range(20) if span.low <= k * step <= span.high + 1e-9]
-    y = Axis(span, tuple(Tick(value, f"{100 * value:.0f} %") for value in ticks))
-    return Plot("Efficiency", _x_axis(scaling, predicted), y, lines, f"speed-up per {things.removesuffix('s')}")
+    y = PlotAxis(span, tuple(Tick(value, f"{100 * value:.0f} %") for value in ticks))
+    return LinesPlot("Efficiency", _x_axis(scaling, predicted), y, lines, f"speed-up per {things.removesuffix('s')}")
 
 
 class _Scale(NamedTuple):
@@ -192,17 +192,17 @@ class _Scale(NamedTuple):
         value = self.value(count, speedup)
         return f"{100 * value:.1f} %" if self.efficiency else f"{value:.2f}×"
 
-    def line(self, name: str, points: Sequence[tuple[float, float]], **look: Any) -> Line:
+    def line(self, name: str, points: Sequence[tuple[float, float]], **look: Any) -> PlotLine:
         """A line through speed-ups with their numbers of devices."""
         counts, heights = np.array([count for count, _ in points]), np.array([self.height(*one) for one in points])
         last = self.value(*points[-1])
         short = f"{100 * last:.0f} %" if self.efficiency else f"{last:.2f}×" if last < 2 else f"{figures(last, 2)}×"
-        return Line(name, np.log2(counts), heights, short, **look)
+        return PlotLine(name, np.log2(counts), heights, short, **look)
 
 
 def _lines(
     scaling: Scaling, reference: Reference | None, predicted: Sequence[Forecast], efficiency: bool
-) -> tuple[tuple[Line, ...], list[float]]:
+) -> tuple[tuple[PlotLine, ...], list[float]]:
     """The lines, and all heights that are to be in sight. Each line differs by its dash as well as by its colour."""
     base, most = scaling.rows[0].replicas, _most(scaling, predicted)
     scale = _Scale(base, efficiency)
@@ -217,7 +217,7 @@ def _lines(
     return tuple(lines), np.concatenate(drawn).tolist()
 
 
-def _reference_line(reference: Reference, scale: _Scale, most: int) -> list[Line]:
+def _reference_line(reference: Reference, scale: _Scale, most: int) -> list[PlotLine]:
     known = [(count, reference.speedup(count) or 1.0) for count in sorted(reference.rates) if count <= most]
     if len(known) < 2:
         return []
@@ -225,7 +225,7 @@ def _reference_line(reference: Reference, scale: _Scale, most: int) -> list[Line
     return [scale.line("Slides' table", known, words=words.__getitem__, index=1, dash=(9.0, 5.4), marks="square")]
 
 
-def _measured_line(scaling: Scaling, scale: _Scale) -> Line:
+def _measured_line(scaling: Scaling, scale: _Scale) -> PlotLine:
     rows, fit, path = scaling.rows, _drawn_fit(scaling), None
     if fit is not None and len(rows) > 1:
         ratios = [(rows[-1].replicas / scale.base) ** (k / (_SMOOTH - 1)) for k in range(_SMOOTH)]
@@ -255,10 +255,10 @@ def _most(scaling: Scaling, predicted: Sequence[Forecast]) -> int:
     return max([*counts, 2 * counts[0]])
 
 
-def _x_axis(scaling: Scaling, predicted: Sequence[Forecast]) -> Axis:
+def _x_axis(scaling: Scaling, predicted: Sequence[Forecast]) -> PlotAxis:
     most = _most(scaling, predicted)
     ticks = tuple(Tick(math.log2(n), f"{n:,}") for n in sorted({row.replicas for row in scaling.rows} | {most}))
-    return Axis(Span(math.log2(scaling.rows[0].replicas), math.log2(most)).padded(0.05), ticks)
+    return PlotAxis(Span(math.log2(scaling.rows[0].replicas), math.log2(most)).padded(0.05), ticks)
 
 
 def _octaves(y: Span) -> range:

@@ -16,7 +16,7 @@ from clew_gui.charts.curves.readout import prominent
 from clew_gui.charts.kit.axes import LEFT, draw_foot
 from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.clip import clip_lines
-from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes, rgb
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch, gutter_width
 from clew_gui.charts.kit.layout import Box, FloatArray
@@ -28,7 +28,6 @@ from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.pyramid import Pyramid, index_of
 from clew_shared.surface import heights_of
 
-Colour = tuple[int, int, int]
 LEVELS: Final = 14
 """The approximate largest number of contours."""
 _DECADES: Final = 5.0
@@ -36,16 +35,6 @@ _DECADES: Final = 5.0
 _FLAT: Final = 1e-6
 _SHADES: Final = 16
 """The number of shades between ground and contour that makes an edge smooth."""
-
-
-@dataclass(frozen=True)
-class Inks:
-    """The colours of a map, red, green and blue from 0 to 255: lowest and highest ground, contours, beyond the grid."""
-
-    low: Colour
-    high: Colour
-    line: Colour
-    beyond: Colour
 
 
 class Heights:
@@ -86,8 +75,9 @@ class Heights:
         value = float(self.sample(np.array([x]), np.array([y]))[0, 0])
         return None if math.isnan(value) else max(value, 0.0) if self.log else value
 
-    def picture(self, x: FloatArray, y: FloatArray, inks: Inks) -> npt.NDArray[np.uint32]:
-        """The map at these places, 0xffRRGGBB [len(y), len(x)]: even ground between contours that are a pixel wide."""
+    def picture(self, x: FloatArray, y: FloatArray, inks: Sequence[FloatArray]) -> npt.NDArray[np.uint8]:
+        """The map at these places, bytes [len(y), len(x), 3]: even ground between contours that are a pixel wide.
+        ``inks`` are the colours of the lowest and highest ground, of contours, and beyond the grid."""
         heights = self.sample(x, y).astype(np.float32)
         beyond = np.isnan(heights)
         if self.log:
@@ -115,15 +105,13 @@ def _line(place: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return cover
 
 
-def _table(inks: Inks, grounds: int) -> npt.NDArray[np.uint32]:
+def _table(inks: Sequence[FloatArray], grounds: int) -> npt.NDArray[np.uint8]:
     """Colours by ground and share of a contour over it; the last one is that beyond the grid."""
-    low, high, line = (np.array(ink, np.float64) for ink in (inks.low, inks.high, inks.line))
+    low, high, line, beyond = inks
     ground = low + np.linspace(0.0, 1.0, grounds)[:, None] * (high - low)
     share = np.linspace(0.0, 1.0, _SHADES + 1)[None, :, None]
-    colours = np.concatenate([(ground[:, None] * (1 - share) + line * share).reshape(-1, 3), [inks.beyond]])
-    red, green, blue = colours.round().astype(np.uint32).T
-    table: npt.NDArray[np.uint32] = (0xFF000000 | red << 16 | green << 8 | blue).astype(np.uint32)
-    return table
+    colours = np.concatenate([(ground[:, None] * (1 - share) + line * share).reshape(-1, 3), [beyond]])
+    return colours.round().astype(np.uint8)
 
 
 def _padded(grid: FloatArray) -> FloatArray:
@@ -303,32 +291,6 @@ _FARTHEST: Final = 12.0
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """The division of a picture: the map's box, and the gutter right of it (0: none)."""
-
-    width: float
-    height: float
-    box: Box
-    gutter: float
-
-
-def sheet(width: float, height: float, listed: bool = True) -> Sheet:
-    """Divide a picture; a line at the foot is left for a note, because the map must not jump when one comes.
-
-    Without ``listed`` the list of runs is left out: the curves beside it have one.
-    """
-    gutter = gutter_width(width) if listed and width >= ROOMY else 0.0
-    across = max(width - LEFT - (gutter or 14.0), 40.0)
-    high = max(height - TOP - FOOT - NOTE, 40.0)
-    return Sheet(width, height, Box(LEFT, TOP, across, high), gutter)
-
-
-def whole_map(heights: Heights, box: Box) -> Frame:
-    """The frame that shows the whole grid."""
-    return Frame(box, Span(heights.x.low, heights.x.high), Span(heights.y.low, heights.y.high))
-
-
-@dataclass(frozen=True)
 class PathHead:
     """A run's present point on the surface: its values at its last step, and the loss there (None: not known)."""
 
@@ -339,20 +301,9 @@ class PathHead:
     loss: float | None
 
 
-def inks(theme: Theme) -> Inks:
-    """The map's colours: quiet ones, that the paths stand out from; light or dark as the ground of all plots."""
-    strong = 0.42 if theme.dark else 0.34
-    return Inks(
-        low=_rgb(theme.surface),
-        high=_rgb(mixed(theme.surface, theme.accent, strong)),
-        line=_rgb(mixed(theme.surface, theme.accent, strong + 0.16)),
-        beyond=_rgb(theme.sunken),
-    )
-
-
-def _rgb(colour: str) -> Colour:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return red, green, blue
+def _highest(theme: Theme) -> str:
+    """The colour of the highest ground: a quiet one, that the paths stand out from."""
+    return mixed(theme.surface, theme.accent, 0.42 if theme.dark else 0.34)
 
 
 def map_pixels(heights: Heights, frame: Frame, theme: Theme, scale: float) -> npt.NDArray[np.uint8]:
@@ -360,8 +311,8 @@ def map_pixels(heights: Heights, frame: Frame, theme: Theme, scale: float) -> np
     width, height = max(round(frame.box.width * scale), 2), max(round(frame.box.height * scale), 2)
     x = frame.x.low + (np.arange(width) + 0.5) / width * frame.x.size
     y = frame.y.high - (np.arange(height) + 0.5) / height * frame.y.size
-    words = np.ascontiguousarray(heights.picture(x, y, inks(theme)).astype(">u4"))
-    return words.view(np.uint8).reshape(height, width, 4)[:, :, 1:]
+    line = mixed(theme.surface, theme.accent, 0.58 if theme.dark else 0.5)
+    return heights.picture(x, y, [rgb(one) for one in (theme.surface, _highest(theme), line, theme.sunken)])
 
 
 def _path_strokes(run: RunStyle, theme: Theme, length: float) -> tuple[Stroke, Stroke]:
@@ -398,10 +349,10 @@ class SurfaceChart(Chart):
         _sizes: TextSizes,
     ) -> None:
         self.heights, self._runs, self._paths, self._look = heights, runs, paths, look
-        self.paper = sheet(box.width, box.height, look.listed)
-        self.frame = whole_map(heights, self.paper.box)
-        if look.zoom is not None:
-            self.frame = Frame(self.paper.box, *look.zoom)
+        self._box, self._gutter = box, gutter_width(box.width) if look.listed and box.width >= ROOMY else 0.0
+        high = max(box.height - TOP - FOOT - NOTE, 40.0)  # also without a note: the map must not jump when one comes
+        area = Box(LEFT, TOP, max(box.width - LEFT - (self._gutter or 14.0), 40.0), high)
+        self.frame = Frame(area, *(look.zoom or (heights.x, heights.y)))
         paths.follow(self.frame, runs, look.until)
         x, y, loss = (labels.get(name, name) for name in (*heights.spec.metrics, heights.spec.metric))
         self._names = (x, y, loss)
@@ -465,7 +416,7 @@ class SurfaceChart(Chart):
         if not heads:
             self._draw_middle(drawing, "The paths appear here with the runs' first values.")
         if note := self.note():
-            room, row = self.paper.width - LEFT - 8, self.paper.height - 0.5 * NOTE - 1
+            room, row = self._box.width - LEFT - 8, self._box.height - 0.5 * NOTE - 1
             drawing.text(LEFT, row, note, drawing.theme.warn, room=room)
 
     # ------------------------------------------------------------ marks
@@ -519,7 +470,7 @@ class SurfaceChart(Chart):
         above = 0.5 * (TOP - 6)
         drawing.text(box.right, box.bottom + 14, labels[0], theme.text2, "captionStrong", across="right")
         drawing.text(box.x - 7, above, labels[1], theme.text2, "captionStrong", across="right")
-        if not self.paper.gutter:
+        if not self._gutter:
             drawing.text(box.x, above, title, theme.text, "captionStrong", room=box.width)
             self._draw_small_scale(drawing, drawing.width(title, "captionStrong") + 24)
 
@@ -532,11 +483,11 @@ class SurfaceChart(Chart):
     # ------------------------------------------------------------ gutter
     def _draw_gutter(self, drawing: Drawing, heads: Sequence[PathHead]) -> None:
         """Adds the title, the runs with the loss at their last step, and what the colours mean."""
-        if not self.paper.gutter:
+        if not self._gutter:
             return
         box, theme, runs = self.frame.box, drawing.theme, self._runs
         title, label = self.heights.spec.title, self._names[2]
-        left, wide = box.right + 16, self.paper.gutter - 20
+        left, wide = box.right + 16, self._gutter - 20
         drawing.text(left, TOP - 11, title, theme.text, "captionStrong", room=wide)
         drawing.text(left, TOP + 7, f"{label} at the shown step", room=wide)
         known = {head.run.run_id: head for head in heads}
@@ -577,10 +528,9 @@ class SurfaceChart(Chart):
 
     def _draw_strip(self, drawing: Drawing, box: Box) -> None:
         theme, count = drawing.theme, len(self.heights.levels) + 1
-        high = mixed(theme.surface, theme.accent, 0.42 if theme.dark else 0.34)
         for k in range(count):
             left, right = (round(box.x + box.width * part / count) for part in (k, k + 1))
-            ink = mixed(theme.surface, high, k / (count - 1))
+            ink = mixed(theme.surface, _highest(theme), k / (count - 1))
             drawing.rect(Box(left, box.y, right - left, box.height), ink, smooth=False)
         edge = Stroke(theme.border, crisp=True)
         drawing.rect(Box(round(box.x), box.y, round(box.width), box.height), "", edge=edge, smooth=False)

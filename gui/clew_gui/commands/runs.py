@@ -13,7 +13,7 @@ from rich.text import Text
 
 from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.state_words import NONE, spread_words
-from clew_gui.charts.cluster_rows import setup_of
+from clew_gui.charts.cluster import setup_of
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs

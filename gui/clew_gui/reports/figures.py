@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.cluster import StalenessChart
-from clew_gui.charts.cluster_rows import ClusterScene, cluster_scene
+from clew_gui.charts.cluster import ClusterScene, StalenessChart, cluster_scene
+from clew_gui.charts.curves.chart import curves_chart
 from clew_gui.charts.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
-from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.kit.chart import ChartPage, Layout, drawn
 from clew_gui.charts.kit.drawing import UsualSizes
 from clew_gui.charts.kit.layout import Box, FloatArray

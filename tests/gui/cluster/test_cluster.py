@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.charts.cluster_rows import Staleness
+from clew_gui.charts.cluster import Staleness
 from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.cluster.cluster_view import ClusterView
 from clew_gui.views.window.window import CLUSTER_TAB

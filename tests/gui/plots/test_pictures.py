@@ -32,10 +32,9 @@ from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
-from clew_gui.charts.pictures.matrix import Table
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
-from clew_gui.charts.pictures.plane import Planes
-from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.charts.pictures.planes import Planes, ScatterPicture
+from clew_gui.charts.pictures.tables import Table
 from clew_gui.charts.pictures.taken import (
     Judgement,
     TakenPicture,

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.curves.captions import captions
-from clew_gui.charts.curves.crosshair import Crosshair
+from clew_gui.charts.curves.chart import Crosshair
 from clew_gui.charts.curves.layout import empty_sentence, key
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.curves.readout import Readout

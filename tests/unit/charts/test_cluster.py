@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from clew_gui.charts.cluster_rows import ClusterScene, Role, cluster_scene, config_parts, setup_of
+from clew_gui.charts.cluster import ClusterScene, Role, cluster_scene, config_parts, setup_of
 from clew_gui.charts.kit.ticks import Span
 from clew_shared.journal.events import Attempt, Event, Peer, State
 from clew_shared.journal.history import History

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from clew_gui.charts.kit.lines import Line, Plot
+from clew_gui.charts.kit.lines import LinesPlot, PlotLine
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.charts.speedup import (
     CSV_HEADS,
@@ -50,7 +50,7 @@ def scaling_run(card: ExerciseCard, devices: int, seconds: float, batch: int = 1
     return ScalingRun(spec, RunState.FINISHED, history)
 
 
-def line(plot: Plot, name: str) -> Line:
+def line(plot: LinesPlot, name: str) -> PlotLine:
     (found,) = [one for one in plot.lines if one.name == name]
     return found
 

@@ -1,11 +1,9 @@
-"""The chart of curves: what lies below the lines, the lines, and what lies over them.
-
-On the screen pyqtgraph draws the lines, which are many points many times a second; into files they go like all shapes.
-"""
+"""Curves, laid out and drawn, with the crosshair: one line through all plots, and a box with the values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +11,6 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.curves.captions import captions
-from clew_gui.charts.curves.crosshair import Crosshair, snapped
 from clew_gui.charts.curves.layout import (
     AXIS_HEIGHT,
     TITLE,
@@ -23,16 +20,94 @@ from clew_gui.charts.curves.layout import (
     heading,
     in_sight,
     key,
+    stack,
 )
+from clew_gui.charts.curves.model import PlotSetup, RunStyle, View
 from clew_gui.charts.curves.readout import Readout, summary
 from clew_gui.charts.curves.readout import read as read_out
-from clew_gui.charts.curves.scene import Drawn, PlotScene, Scene
-from clew_gui.charts.kit.axes import draw_grid
+from clew_gui.charts.curves.scene import Drawn, PlotScene, Room, Scene, SceneBuilder, has_values
+from clew_gui.charts.kit.axes import LEFT, draw_grid, value_room
 from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.clip import drawable, stretches
 from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Shape, Stroke, TextSizes
 from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import FloatArray
+from clew_gui.charts.kit.gutter import gutter_for
+from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
+from clew_gui.charts.kit.readbox import ReadBox, ReadRow
+from clew_gui.charts.kit.ticks import XUnit
+from clew_shared.params import ParamSpec
+
+_AWAY: Final = 12.0
+_FEW: Final = 2
+"""A box beside the line may cover so many points of curves before it goes farther away."""
+_DOT: Final = 8.0
+
+
+def snapped(scene: Scene, x: float) -> float:
+    """Moves ``x`` to a whole step, as far as it is in sight. In axis coordinates."""
+    grid = scene.grid
+    value = scene.x_value(x)
+    if grid.unit.value != "step" or value < 0.5:
+        return x
+    whole = math.log10(round(value)) if grid.log else float(round(value))
+    return min(max(whole, grid.span.low), grid.span.high)
+
+
+class Crosshair:
+    """Draws a read-out over a finished picture; remembers where the box was, so that it does not flicker."""
+
+    def __init__(self) -> None:
+        self._previous = -1
+
+    def draw(self, drawing: Drawing, readout: Readout, layout: CurvesLayout) -> None:
+        """Add line, dots and box."""
+        theme = drawing.theme
+        column = round(layout.frames[0].column(readout.x)) if layout.frames else 0
+        for frame in layout.frames:
+            drawing.line(column, frame.box.y, column, frame.box.bottom, Stroke(theme.text3, crisp=True))
+        for row in reversed(readout.rows):
+            for frame, point in zip(layout.frames, row.points, strict=True):
+                if point is not None and in_sight(frame, *point):
+                    (x, y), edge = frame.at(*point), Stroke(theme.surface, 1.6)
+                    drawing.marks([x], [y], layout.colour(row.run), _DOT, edge=edge)
+        if readout.rows:
+            rows = [ReadRow(row.run.index, row.run.label, row.values, row.run.selected) for row in readout.rows]
+            box = ReadBox(readout.heading, rows, readout.columns, readout.omitted)
+            spot = self.place(layout, column, *box.size(drawing.sizes))
+            box.draw(drawing, spot.x, spot.y)
+
+    def place(self, layout: CurvesLayout, column: float, width: float, height: float) -> Box:
+        """Finds the place beside the column where a box of this size covers least."""
+        area = layout.stack.area
+        beside = (column + _AWAY, column - _AWAY - width)
+        candidates = _boxes(layout, beside, width, height)
+        near = len(candidates)
+        candidates += _boxes(layout, (area.x + 8, area.right - width - 8), width, height, column)
+        right = area.width + (layout.stack.gutter if width > 0.5 * area.width else 0)
+        room = Box(area.x, area.y - 2, right, max(area.height, height) + 8)
+        points = np.concatenate([layout.points_of(i) for i in range(len(layout.frames))])
+        chosen = emptiest(candidates[:near], points, room, self._previous if self._previous < near else -1)
+        if chosen < 0 or candidates[chosen].covers(points) > _FEW:  # beside the line it would lie on curves
+            chosen = emptiest(candidates, points, room, self._previous)
+        self._previous = chosen
+        if chosen >= 0:
+            return candidates[chosen]
+        x = min(max(column + _AWAY, room.x), max(layout.stack.width - width - 2, 0.0))
+        return Box(x, area.y + 4, width, height)
+
+
+def _boxes(
+    layout: CurvesLayout, lefts: Sequence[float], width: float, height: float, line: float | None = None
+) -> list[Box]:
+    """Boxes at these columns, from the top of each plot to its foot; none over the upright ``line``."""
+    found = []
+    for frame in layout.frames:
+        top, foot = frame.box.y + 4, frame.box.bottom - height - 6
+        found += [Box(x, top + part * (foot - top), width, height) for x in lefts for part in (0.0, 1.0, 0.5)]
+    if line is None:
+        return found
+    return [box if not box.x <= line <= box.right else Box(box.x, -2 * height, width, height) for box in found]
+
 
 DOT: Final = 10.0
 """Width of the dot at the last point."""
@@ -300,3 +375,32 @@ class CurvesChart(CurvesLayout, Chart):
             left = self.frames[-1].box.x
             ink = self.theme.warn if self.scene.notes else self.theme.text3
             drawing.text(left, self.stack.height - 10, text, ink, room=self.stack.width - left - 8)
+
+
+_UNITS: Final = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
+_FOOT: Final = 24.0
+_NOTED: Final = 42.0
+"""Pixels below the x axis for its title, and for a note below that."""
+
+
+def curves_chart(
+    setups: Sequence[PlotSetup],
+    runs: Sequence[RunStyle],
+    view: View,
+    size: tuple[float, float],
+    theme: Theme,
+    sizes: TextSizes,
+    params: Sequence[ParamSpec] = (),
+) -> CurvesChart:
+    """The curves of ``runs`` in a picture of ``size``; ``params`` are those that a run may change while it trains."""
+    builder, left, foot, empty = SceneBuilder(), LEFT, _FOOT, not has_values(setups, runs)
+    builder.params = params
+    gutter = 0.0 if empty else gutter_for(runs, size[0], sizes)
+    for _ in range(2):  # the width of the value axis is known once its numbers are
+        boxes = stack(*size, len(setups), left, gutter, empty, foot)
+        room = Room(round(boxes.area.width), tuple(round(box.height) for box in boxes.plots))
+        scene = builder.build(setups, runs, view, room)
+        foot = _NOTED if scene.notes or scene.legend else _FOOT
+        left = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
+    label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
+    return CurvesChart(scene, boxes, theme, sizes, unit_label=label)

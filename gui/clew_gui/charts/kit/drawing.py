@@ -300,6 +300,11 @@ def widest(sizes: TextSizes, texts: Sequence[str], kind: FontKind = "caption") -
     return max((sizes.width(text, kind) for text in texts), default=0.0)
 
 
+def rgb(colour: str) -> FloatArray:
+    """The parts of a colour ``#rrggbb``, from 0 to 255."""
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], np.float64)
+
+
 def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
     """The lines of a text between whose words it may be broken."""
     lines: list[str] = []

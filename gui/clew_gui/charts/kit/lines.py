@@ -25,7 +25,7 @@ _MERGED: Final = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PlotLine:
     """A line in axis coordinates. ``index`` gives its colour and dash (-1: a grey that stays back); ``words`` describes
     a point by its number, ``value`` is the last one in short. ``low`` and ``high`` are the ends of a range at each
     point, ``path`` is what is drawn instead of the way from point to point."""
@@ -56,7 +56,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class PlotAxis:
     """The part of an axis that is shown, and its ticks."""
 
     span: Span
@@ -64,13 +64,13 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Plot:
+class LinesPlot:
     """The lines of one chart with their axes, and what stands above it."""
 
     title: str
-    x: Axis
-    y: Axis
-    lines: tuple[Line, ...]
+    x: PlotAxis
+    y: PlotAxis
+    lines: tuple[PlotLine, ...]
     caption: str = ""
 
 
@@ -78,7 +78,7 @@ class LinesChart(Chart):
     """A plot in a box; with ``names`` the lines are named at the right if all names have room. ``title`` is the name of
     the x axis."""
 
-    def __init__(self, plot: Plot, box: Box, sizes: TextSizes, *, names: bool = True, title: str = "") -> None:
+    def __init__(self, plot: LinesPlot, box: Box, sizes: TextSizes, *, names: bool = True, title: str = "") -> None:
         self._plot, self._right, self._title = plot, box.right, title
         self._names = names = names and len(plot.lines) * sizes.height() < box.height - 2 * FOOT
         texts = [line.name for line in plot.lines], [line.value for line in plot.lines]
@@ -125,14 +125,14 @@ class LinesChart(Chart):
         return "; ".join(line.point(k) for line in lines for k in (range(line.x.size) if line.marks else (-1,)))
 
 
-def nearest(frame: Frame, line: Line, column: float) -> tuple[int, float]:
+def nearest(frame: Frame, line: PlotLine, column: float) -> tuple[int, float]:
     """The point of a line that is nearest to a pixel column, and how far it is away."""
     away = np.abs(frame.px(line.x) - column)
     number = int(away.argmin())
     return number, float(away[number])
 
 
-def draw_line(drawing: Drawing, frame: Frame, line: Line) -> None:
+def draw_line(drawing: Drawing, frame: Frame, line: PlotLine) -> None:
     """Adds a line with its marks and ranges. Where several points fall on one pixel column, it goes from the least to
     the greatest."""
     stroke, columns, rows = line.stroke(drawing.theme), frame.px(line.x), frame.py(line.y)

@@ -9,14 +9,10 @@ from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.numbers import count_text
-from clew_gui.charts.pictures.bars import Bars, Shares
-from clew_gui.charts.pictures.distributions import DistributionsPicture
-from clew_gui.charts.pictures.histogram import HistogramPicture
+from clew_gui.charts.pictures.histogram import DistributionsPicture, HistogramPicture
 from clew_gui.charts.pictures.images import Images
-from clew_gui.charts.pictures.matrix import Table
-from clew_gui.charts.pictures.plane import Planes
-from clew_gui.charts.pictures.scatter import ScatterPicture
-from clew_gui.charts.pictures.surface import SurfacePicture
+from clew_gui.charts.pictures.planes import Planes, ScatterPicture
+from clew_gui.charts.pictures.tables import Bars, Shares, SurfacePicture, Table
 from clew_gui.charts.pictures.taken import TakenPicture, tile_columns
 from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
 from clew_shared.cards import PictureSpec, has_extent

@@ -323,15 +323,10 @@ def _cells(spec: PictureSpec, figure: Figure) -> Iterator[list[tuple[Any, ...]]]
             across, down = table_names(spec, figure)
             if spec.form == "bars":
                 yield [(k, name, "", "", repr(float(values[0, k]))) for k, name in enumerate(across)]
-            elif spec.form == "distributions":
-                cells = ((y, x) for y in range(figure.rows) for x in range(figure.columns))
-                yield [(k, f"{down[y]} {across[x]}", x, y, repr(float(values[y, x]))) for k, (y, x) in enumerate(cells)]
             else:
-                cells = ((y, x) for y in range(figure.rows) for x in range(figure.columns))
-                yield [
-                    (k, f"{down[y]} answered {across[x]}", x, y, repr(float(values[y, x])))
-                    for k, (y, x) in enumerate(cells)
-                ]
+                verb = " " if spec.form == "distributions" else " answered "
+                cells = enumerate(np.ndenumerate(values))
+                yield [(k, f"{down[y]}{verb}{across[x]}", x, y, repr(float(value))) for k, ((y, x), value) in cells]
 
 
 def _point_cells(places: FloatArray, classes: Labels, labels: Sequence[str]) -> list[tuple[Any, ...]]:

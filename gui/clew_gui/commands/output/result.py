@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.settings import local_settings
-from clew_gui.charts.cluster_rows import ClusterSetup, setup_of
+from clew_gui.charts.cluster import ClusterSetup, setup_of
 from clew_gui.charts.measured import measured_plots, text_tables, timeline_text
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line

@@ -17,8 +17,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.charts.cluster import StalenessChart, TimelineChart, timeline_height
-from clew_gui.charts.cluster_rows import ClusterEvent, ClusterScene, Role, Timeline
+from clew_gui.charts.cluster import (
+    ClusterEvent,
+    ClusterScene,
+    Role,
+    StalenessChart,
+    Timeline,
+    TimelineChart,
+    timeline_height,
+)
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.chart_view import ChartView

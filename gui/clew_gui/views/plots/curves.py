@@ -11,8 +11,7 @@ from PySide6.QtCore import QPointF, QSize, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.charts.curves.chart import CurvesChart
-from clew_gui.charts.curves.crosshair import Crosshair
+from clew_gui.charts.curves.chart import Crosshair, CurvesChart
 from clew_gui.charts.curves.layout import Stack, stack
 from clew_gui.charts.curves.model import PREDICTED, Ghost, PlotSetup, View, resolve_plots
 from clew_gui.charts.curves.scene import Room, Scene, SceneBuilder, has_values

@@ -12,9 +12,8 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from clew_gui.charts.curves.chart import CurvesChart
+from clew_gui.charts.curves.chart import CurvesChart, curves_chart
 from clew_gui.charts.curves.model import RunStyle, View
-from clew_gui.charts.curves.page import curves_chart
 from clew_gui.charts.curves.smoothing import window_for
 from clew_gui.charts.curves.units import knows
 from clew_gui.charts.kit.chart import Chart, ChartPage

@@ -12,7 +12,7 @@ from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.numbers import value_text
 from clew_gui.charts.pictures.page import PicturesChart
-from clew_gui.charts.pictures.scatter import ScatterPicture
+from clew_gui.charts.pictures.planes import ScatterPicture
 from clew_gui.charts.pictures.taken import TakenPicture
 from clew_gui.views.theme.parts import label
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from clew_gui.charts.cluster import cluster_page
-from clew_gui.charts.cluster_rows import ClusterScene, as_it_was, cluster_scene, config_parts
+from clew_gui.charts.cluster import ClusterScene, as_it_was, cluster_page, cluster_scene, config_parts
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
