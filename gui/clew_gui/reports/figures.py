@@ -14,6 +14,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.cluster import ClusterScene, StalenessChart, cluster_scene
 from clew_gui.charts.curves.chart import curves_chart
 from clew_gui.charts.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
+from clew_gui.charts.curves.scene import SceneBuilder
 from clew_gui.charts.kit.chart import ChartPage, Layout, drawn
 from clew_gui.charts.kit.drawing import UsualSizes
 from clew_gui.charts.kit.layout import Box, FloatArray
@@ -99,7 +100,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
     expected = [run.expected[1:] for run in runs if run.expected is not None and run.expected[0] in plot.metrics]
     setup = replace(setup, ghost=Ghost(_points(expected), PREDICTED, stays=True) if expected else None)
     styles = [RunStyle(f"{number}", run.label, number, history=run.history) for number, run in enumerate(runs)]
-    chart = curves_chart([setup], styles, View(), (WIDTH, _HEIGHT), LIGHT, _SIZES, card.params)
+    chart = curves_chart(SceneBuilder(card.params), [setup], styles, View(), (WIDTH, _HEIGHT), LIGHT, _SIZES)
     if not any(item.curve.x.size for shown in chart.scene.plots for item in shown.curves):
         return None
     caption = f"{', '.join(setup.label(name) for name in plot.metrics)} over steps{', logarithmic' * plot.log}."

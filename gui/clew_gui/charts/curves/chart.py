@@ -35,7 +35,6 @@ from clew_gui.charts.kit.gutter import gutter_for
 from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
 from clew_gui.charts.kit.ticks import XUnit
-from clew_shared.params import ParamSpec
 
 _AWAY: Final = 12.0
 _FEW: Final = 2
@@ -381,26 +380,37 @@ _UNITS: Final = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images
 _FOOT: Final = 24.0
 _NOTED: Final = 42.0
 """Pixels below the x axis for its title, and for a note below that."""
+_NO_FOOT: Final = 2.0
+_NOTE: Final = 18.0
+"""The same without a title."""
 
 
 def curves_chart(
+    builder: SceneBuilder,
     setups: Sequence[PlotSetup],
     runs: Sequence[RunStyle],
     view: View,
     size: tuple[float, float],
     theme: Theme,
     sizes: TextSizes,
-    params: Sequence[ParamSpec] = (),
+    *,
+    lifted: str = "",
+    crosshair: Crosshair | None = None,
 ) -> CurvesChart:
-    """The curves of ``runs`` in a picture of ``size``; ``params`` are those that a run may change while it trains."""
-    builder, left, foot, empty = SceneBuilder(), LEFT, _FOOT, not has_values(setups, runs)
-    builder.params = params
+    """The curves of ``runs`` in a picture of ``size``: one in the window has a ``crosshair``, one in a file says what
+    its x axis is."""
+    empty = not has_values(setups, runs)
     gutter = 0.0 if empty else gutter_for(runs, size[0], sizes)
+    feet = (_FOOT, _NOTED) if crosshair is None else (_NO_FOOT, _NOTE)
     for _ in range(2):  # the width of the value axis is known once its numbers are
+        left, foot = builder.sides or (LEFT, feet[0])
         boxes = stack(*size, len(setups), left, gutter, empty, foot)
         room = Room(round(boxes.area.width), tuple(round(box.height) for box in boxes.plots))
-        scene = builder.build(setups, runs, view, room)
-        foot = _NOTED if scene.notes or scene.legend else _FOOT
-        left = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
-    label = _UNITS[view.unit] + (", log scale" if view.log_x else "")
-    return CurvesChart(scene, boxes, theme, sizes, unit_label=label)
+        scene = builder.build(setups, runs, view, room, lifted)
+        wide = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
+        needed = 8.0 * math.ceil(wide / 8), feet[bool(scene.notes or scene.legend)]
+        if needed == builder.sides:
+            break
+        builder.sides = needed
+    label = _UNITS[view.unit] + (", log scale" if view.log_x else "") if crosshair is None else ""
+    return CurvesChart(scene, boxes, theme, sizes, lifted, label, crosshair)

@@ -142,11 +142,13 @@ class Scene:
 class SceneBuilder:
     """Builds scenes; remembers the last grid and the value axes so that both stay still while points arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self, params: Sequence[ParamSpec] = ()) -> None:
         self.planned = 1000.0
         """Steps on the axis while no run has values and nothing is expected."""
-        self.params: Sequence[ParamSpec] = ()
+        self.params = params
         """The hyperparameters of the exercise, with their names for people."""
+        self.sides: tuple[float, float] | None = None
+        """The pixels that the last picture needed left of the plots and at its foot."""
         self._maker = CurveMaker()
         self._grid: Grid | None = None
         self._spans: dict[str, tuple[View, tuple[str, ...], Span]] = {}

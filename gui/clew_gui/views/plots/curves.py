@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,15 +10,12 @@ from PySide6.QtCore import QPointF, QSize, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.charts.curves.chart import Crosshair, CurvesChart
-from clew_gui.charts.curves.layout import Stack, stack
+from clew_gui.charts.curves.chart import Crosshair, CurvesChart, curves_chart
 from clew_gui.charts.curves.model import PREDICTED, Ghost, PlotSetup, View, resolve_plots
-from clew_gui.charts.curves.scene import Room, Scene, SceneBuilder, has_values
-from clew_gui.charts.kit.axes import LEFT, value_room
+from clew_gui.charts.curves.scene import Scene, SceneBuilder, has_values
 from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.drawing import TextSizes
 from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.gutter import gutter_for
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.painter import SIZES
@@ -31,7 +27,6 @@ from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Predicted
 from clew_shared.params import STEPS, ParamSpec
 
-_NOTE: Final = 18.0
 _LEAST_BOX: Final = 10.0
 """The least size of a box in pixels: a narrower one says nothing about that axis."""
 
@@ -56,7 +51,6 @@ class CurvesView(PlotPage):
         self._card: ExerciseCard | None = None
         self._specs: tuple[tuple[PlotSpec, ...], tuple[Goal, ...], tuple[MetricSpec, ...]] = ((), (), ())
         self._prediction: Predicted | None = None
-        self._left, self._footer = LEFT, 2.0
         self._corner: QWidget | None = None
         self.lines = CurveLines(self)
         self.zoomed.connect(self._show_frame)
@@ -166,34 +160,14 @@ class CurvesView(PlotPage):
         self.framed.emit()
 
     def _lay_out(self, box: Box, sizes: TextSizes) -> CurvesChart:
-        rects = self._stack(box, sizes)
-        scene = self._scene(rects)
-        room = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
-        needed = 8.0 * math.ceil(room / 8), _NOTE if scene.notes or scene.legend else 2.0
-        if needed != (self._left, self._footer):
-            self._left, self._footer = needed
-            rects = self._stack(box, sizes)
-            scene = self._scene(rects)
-        return CurvesChart(scene, rects, self._appearance.theme, sizes, self._lifted, crosshair=self._crosshair)
-
-    @property
-    def _empty(self) -> bool:
-        return not has_values(self.setups, self.runs)
+        shown = self.drawn_setups, self.runs, self.view, (box.width, box.height), self._appearance.theme, sizes
+        return curves_chart(self._builder, *shown, lifted=self._lifted, crosshair=self._crosshair)
 
     @property
     def drawn_setups(self) -> tuple[PlotSetup, ...]:
         """The plots that are drawn: while nothing has run, those that have a curve to expect, if any has."""
         expected = tuple(setup for setup in self.setups if setup.ghost is not None)
-        return expected if self._empty and expected else self.setups
-
-    def _stack(self, box: Box, sizes: TextSizes) -> Stack:
-        gutter = 0.0 if self._empty else gutter_for(self.runs, box.width, sizes)
-        count = len(self.drawn_setups)
-        return stack(box.width, box.height, count, self._left, gutter, self._empty, self._footer)
-
-    def _scene(self, rects: Stack) -> Scene:
-        room = Room(round(rects.area.width), tuple(round(box.height) for box in rects.plots))
-        return self._builder.build(self.drawn_setups, self.runs, self.view, room, self._lifted)
+        return expected if expected and not has_values(self.setups, self.runs) else self.setups
 
     def _paint_ground(self, painter: QPainter, chart: Chart) -> None:
         if isinstance(chart, CurvesChart):

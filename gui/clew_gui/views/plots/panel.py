@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart, curves_chart
 from clew_gui.charts.curves.model import RunStyle, View
+from clew_gui.charts.curves.scene import SceneBuilder
 from clew_gui.charts.curves.smoothing import window_for
 from clew_gui.charts.curves.units import knows
 from clew_gui.charts.kit.chart import Chart, ChartPage
@@ -287,7 +288,7 @@ class ConvergencePlots(QWidget):
             if kind is self.canvas:
                 width, height = max(kind.width(), _LEAST[0]), max(kind.height(), _LEAST[1])
                 shown = self.canvas.drawn_setups, kind.runs, kind.view
-                curves = curves_chart(*shown, (width, height), theme, SIZES, self.canvas.params)
+                curves = curves_chart(SceneBuilder(self.canvas.params), *shown, (width, height), theme, SIZES)
                 curves.draw(drawing)
                 lower = self.below(curves, width, height) if self.below is not None else None
                 if lower is not None:
