@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.charts.measured import EMPTY, MeasuredChart
-from clew_gui.views.plots.measured import MeasuredView
+from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme

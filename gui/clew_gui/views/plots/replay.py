@@ -1,4 +1,4 @@
-"""The slider over the steps of runs: curves, paths and pictures as they were at a step."""
+"""The slider over the steps of runs: curves, paths and pictures as they were at a step. A button plays it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,57 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QSlider, QWidget
 
 from clew_gui.charts.kit.numbers import count_text
-from clew_gui.views.plots.play import PlayButton
-from clew_gui.views.theme.parts import Appearance, label, row
+from clew_gui.views.theme.parts import Appearance, IconButton, label, row
+
+
+class PlayButton(IconButton):
+    """Moves ``slider`` on, from where it is, or from its beginning if it is at the end. It stops when it is hidden."""
+
+    def __init__(self, appearance: Appearance, slider: QSlider) -> None:
+        super().__init__(appearance, "play", "Play the steps", "Play: show all steps, one after the other", size=14)
+        self._slider, self._stride = slider, 1
+        self.setText("Play")
+        self.clicked.connect(self._toggle)
+        self.timer = QTimer(self)
+        self.timer.timeout.connect(self._on)
+
+    def set_places(self, count: int) -> None:
+        """Play so many places: a few one by one, many in a fixed time."""
+        many = count * _EACH_MS > _WHOLE_MS
+        self.timer.setInterval(_QUICK_MS if many else _EACH_MS)
+        self._stride = -(-count * _QUICK_MS // _WHOLE_MS) if many else 1
+
+    def stop(self) -> None:
+        """Do not play on."""
+        self.timer.stop()
+        self.setText("Play")
+        self.set_glyph("play")
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stops, so that it does not play unseen."""
+        self.stop()
+        super().hideEvent(event)
+
+    def _toggle(self) -> None:
+        if self.timer.isActive():
+            self.stop()
+            return
+        if self._slider.value() == self._slider.maximum():
+            self._slider.setValue(self._slider.minimum())
+        self.timer.start()
+        self.setText("Pause")
+        self.set_glyph("pause")
+
+    def _on(self) -> None:
+        self._slider.setValue(self._slider.value() + self._stride)
+        if self._slider.value() >= self._slider.maximum():
+            self.stop()
+
 
 _GAP: Final = 6
 _HANDLE: Final = 16
@@ -52,8 +97,7 @@ class ReplayBar(QWidget):
         self.slider.setAccessibleName("Step")
         self.slider.setToolTip("Show everything as it was at a step (left and right arrow)")
         self.slider.valueChanged.connect(self._slid)
-        tip = "Play: show all steps, one after the other"
-        self.play = PlayButton(appearance, self.slider, _EACH_MS, 1, "Play the steps", tip)
+        self.play = PlayButton(appearance, self.slider)
         self.step = label("", "caption", "2")
         self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
         self._line = row(self.play, self.slider, self.step, gap=_GAP, parent=self)
@@ -77,9 +121,7 @@ class ReplayBar(QWidget):
         self._between = between
         if tuple(steps) != self._steps:
             self._steps = tuple(steps)
-            many = len(self._steps) * _EACH_MS > _WHOLE_MS
-            stride = -(-len(self._steps) * _QUICK_MS // _WHOLE_MS)
-            self.play.set_pace(*((_QUICK_MS, stride) if many else (_EACH_MS, 1)))
+            self.play.set_places(len(self._steps))
             self._place()
         self._say()
         for part in (self.slider, self.play):
