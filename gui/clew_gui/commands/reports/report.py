@@ -51,7 +51,7 @@ def _write_pdf(made: LabReport, path: Path) -> None:
         text = "A PDF needs PySide6, which is not installed."
         raise problem("report.qt", text, f"{how_to_install(*WINDOW)}. Or take --html.")
     os.environ.setdefault("QT_QPA_PLATFORM", operating_system.QT_WITHOUT_SCREEN)
-    from clew_gui.views.report.pdf import application, write_pdf
+    from clew_gui.views.tabs.pdf import application, write_pdf
 
     app = application()
     write_pdf(made, path)

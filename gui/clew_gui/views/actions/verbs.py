@@ -20,10 +20,6 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Recordings, Removal, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
-from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
-from clew_gui.views.actions.tabs.compare_actions import CompareActions
-from clew_gui.views.actions.tabs.report_actions import ReportActions
-from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
 from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
 from clew_gui.views.form.form_remedies import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
@@ -67,11 +63,7 @@ class WindowActions(QObject):
         self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
         self.theme_choice: ThemeChoice = "system"
         self.studies = StudyActions(window, controller, places)
-        self.speedup = SpeedupActions(window, controller)
-        self.compare = CompareActions(window, controller)
-        self.cluster = ClusterActions(window, controller)
         self.recordings = Recordings(window, controller)
-        self.reports = ReportActions(window, controller, places)
         self.live = LiveChange(window, controller)
         self.removal = Removal(controller)
         self.continuation = Continuation(controller)
