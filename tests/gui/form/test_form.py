@@ -14,10 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.commands.run.arguments import make_parser
-from clew_gui.views.form.fields import EDITORS, NumberEdit, RunEdit, make_editor
+from clew_gui.views.form.fields import EDITORS, NumberEdit, PointsEdit, RunEdit, make_editor
 from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import SLIDES, NextRun
-from clew_gui.views.form.points_edit import PointsEdit
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import LIGHT, font
 from clew_gui.views.window.message_bar import MessageBar

@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.student import student_name
-from clew_gui.reports.answers import read_answers
 from clew_gui.reports.check import check_handin
+from clew_gui.reports.facts import read_answers
 from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import demonstrations, read_heads, read_runs

@@ -31,7 +31,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.targets.target import LocalTarget
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites import services as shown
-from clew_gui.views.sites.dialogs import ScriptDialog
+from clew_gui.views.sites.prompts import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.tabs.speedup import SpeedupTab
 from clew_gui.views.theme.dialog import Question

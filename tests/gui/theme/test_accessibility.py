@@ -33,8 +33,7 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.prompts import Prompt, PromptKind
-from clew_gui.views.sites.dialogs import ScriptDialog, hold_question
-from clew_gui.views.sites.prompts import prompt_dialog
+from clew_gui.views.sites.prompts import ScriptDialog, hold_question, prompt_dialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.tabs.cluster import ClusterTab
 from clew_gui.views.theme.parts import Appearance

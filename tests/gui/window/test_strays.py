@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QDialog, QMainWindow, QMenu, QWidget
 
 from clew_gui.app import Program
-from clew_gui.views.race.study_bar import RaceEntry, StudyBar
+from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import choose, own_file, set_to
 from clew_shared.catalogue import load_builtin

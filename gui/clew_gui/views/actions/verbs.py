@@ -21,7 +21,7 @@ from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueAc
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
-from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.form.next_run import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton

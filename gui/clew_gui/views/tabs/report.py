@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QTextBrow
 
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.jobs.job_book import job_book
-from clew_gui.reports.answers import keep_answer, read_answers
-from clew_gui.reports.facts import RunSource, read_source
+from clew_gui.reports.facts import RunSource, keep_answer, read_answers, read_source
 from clew_gui.reports.figures import WIDTH as FIGURE
 from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
