@@ -217,7 +217,7 @@ def paint_node(theme: str, file: str) -> None:
 def paint_cluster(theme: str, file: str) -> None:
     """Paint a run with parameter servers on this computer, one worker slowed and one killed, in a separate process."""
     from clew_gui.app import build_app
-    from clew_gui.views.window.window import CLUSTER_TAB
+    from clew_gui.views.tabs.cluster import ClusterTab
     from clew_gui.views.window.window_state import NoMemory, WindowState
     from clew_shared.base.places import find_places
     from clew_shared.journal.lifecycle import TERMINAL
@@ -235,8 +235,8 @@ def paint_cluster(theme: str, file: str) -> None:
         program,
         lambda: (run := program.controller.scope.run()) is not None and run.history.updates.counts.applied > 400,
     )
-    program.window.show_tab(CLUSTER_TAB)
-    view, run = program.actions.cluster.view, program.controller.scope.run()
+    program.tab(ClusterTab).open()
+    view, run = program.tab(ClusterTab), program.controller.scope.run()
     if run is not None:
         taken = run.history.updates.counts
         view.rows["worker", 1].speed.button("5").click()

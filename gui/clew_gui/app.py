@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
@@ -34,6 +34,9 @@ from clew_gui.views.actions.menus import MENUS, join
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
+from clew_gui.views.tabs.compare import CompareTab
+from clew_gui.views.tabs.registry import TABS, with_tabs
+from clew_gui.views.tabs.tab import Tab, title_of
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
@@ -52,7 +55,8 @@ from clew_shared.spec import RunSpec, to_table
 
 _LOG = logging.getLogger(__name__)
 SessionMaker = Callable[[Prompter], tuple[Session, JobManager | None]]
-TAB_WORDS = ("guide", "run", "compare", "speed-up", "cluster", "report")
+TAB_WORDS = ("guide", "run", *(title_of(tab.entry).lower() for tab in TABS))
+T = TypeVar("T", bound=Tab)
 
 
 class Program(QObject):
@@ -71,7 +75,7 @@ class Program(QObject):
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
         choice = theme or self.state.theme
-        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, MENUS)
+        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, with_tabs(MENUS, TABS))
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
@@ -84,7 +88,9 @@ class Program(QObject):
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self.actions = WindowActions(app, window, self.controller, places, self.sites)
         self.actions.theme_choice = known_choice(choice)
-        self.actions.compare.recall(self.state.compare)
+        self.tabs = [tab(window, self.controller, places) for tab in TABS]
+        self.tab(CompareTab).recall(self.state.compare)
+        window.show_tab(self.state.tab)
         join(window.actions_, self.actions)
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
         self._collector = Collector(self)
@@ -96,6 +102,10 @@ class Program(QObject):
         """Lets the system take a hidden window's time again."""
         self.controller.second.connect(self._stay_awake)
         window.may_close = self.may_close
+
+    def tab(self, kind: type[T]) -> T:
+        """The tab of this kind."""
+        return next(tab for tab in self.tabs if isinstance(tab, kind))
 
     def _recall(self) -> None:
         """Restores the state that the last window left."""
@@ -212,7 +222,7 @@ class Program(QObject):
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),
             page=controls.chosen_page,
-            compare=self.actions.compare.left(),
+            compare=self.tab(CompareTab).left(),
         )
 
 

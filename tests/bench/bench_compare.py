@@ -15,7 +15,7 @@ import msgspec
 from PySide6.QtCore import Qt
 
 from clew_gui.app import Program, build_app
-from clew_gui.views.window.window import COMPARE_TAB
+from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from tests.bench.measure import machine, table
@@ -57,8 +57,8 @@ def opened(runs: int) -> Program:
 def actions(program: Program) -> dict[str, Callable[[int], object]]:
     """What a person does, by name; the number of the round makes each another one."""
     window, runs = program.window, list(program.controller.scope.runs())
-    window.show_tab(COMPARE_TAB)
-    view = program.actions.compare.view
+    program.tab(CompareTab).open()
+    view = program.tab(CompareTab)
     view.sets.button("listed").click()
 
     def hover(k: int) -> None:

@@ -22,10 +22,10 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtWidgets import QApplication, QWidget
 
+from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import MetricSpec, PlotSpec
 from clew_shared.journal.events import Points, Schema
 from clew_shared.journal.history import History

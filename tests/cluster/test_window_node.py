@@ -22,7 +22,7 @@ from clew_gui.jobs.job import JobStage, Place
 from clew_gui.sites.site_file import read_site
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.site_actions import SiteActions
-from clew_gui.views.sites.site_bar import NodeRow
+from clew_gui.views.sites.jobs import NodeRow
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places

@@ -31,7 +31,7 @@ from clew_gui.commands.output.result import (
     why,
 )
 from clew_gui.jobs.job import use_words
-from clew_gui.reports.answers import kept_answers
+from clew_gui.reports.facts import kept_answers
 from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import RunSummary, Summaries, results_of

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from clew_gui.reports.answers import read_answers
-from clew_gui.reports.facts import GoalFact, MetricFact, ReportFacts, RunFact, RunSource, make_facts, prediction_of, utc
+from clew_gui.reports.facts import (
+    GoalFact,
+    MetricFact,
+    ReportFacts,
+    RunFact,
+    RunSource,
+    make_facts,
+    prediction_of,
+    read_answers,
+    utc,
+)
 from clew_gui.reports.figures import WIDTH, LabelledRun, ReportFigure, figures_of
 from clew_shared import __version__
 from clew_shared.base.harmless import for_terminal

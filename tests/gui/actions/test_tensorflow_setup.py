@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.views.actions import tensorflow_setup
 from clew_gui.views.actions.tensorflow_setup import _SetupDialog
-from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_gui.views.theme.parts import ProgressBar
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import set_up_tensorflow
 

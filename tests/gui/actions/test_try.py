@@ -14,8 +14,7 @@ from PySide6.QtTest import QTest
 
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.session.links.inbox import TryAnswered
-from clew_gui.views.runs.code_controls import PlaneChart
-from clew_gui.views.runs.try_dialog import GRID, TryDialog
+from clew_gui.views.runs.try_dialog import GRID, PlaneChart, TryDialog
 from clew_shared.base.problem import Problem, problem
 from clew_shared.cards import Catalogue, ImageGrid, Scatter
 from clew_shared.journal.events import Checkpoint, Image, Matrix

@@ -12,10 +12,9 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.charts.cluster import Staleness
+from clew_gui.charts.cluster import Staleness, Timeline
 from clew_gui.views.actions.dialogs import PythonDialog
-from clew_gui.views.cluster.cluster_view import ClusterView
-from clew_gui.views.window.window import CLUSTER_TAB
+from clew_gui.views.tabs.cluster import ClusterTab
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Event
 from clew_shared.journal.lifecycle import RunState
@@ -49,20 +48,20 @@ def run(session: FakeSession, cluster: SimulatedCluster) -> FakeRun:
 def program(open_window: Opener, session: FakeSession, run: FakeRun) -> Program:
     found = open_window(session)
     assert run.state is RunState.RUNNING
-    found.window.show_tab(CLUSTER_TAB)
-    assert found.window.pages.currentIndex() == CLUSTER_TAB
+    found.tab(ClusterTab).open()
+    assert found.tab(ClusterTab).in_sight()
     return found
 
 
-def tell(program: Program, run: FakeRun, *events: Event) -> ClusterView:
+def tell(program: Program, run: FakeRun, *events: Event) -> ClusterTab:
     """The tab after the run wrote these."""
     run.feed(*events)
-    program.actions.cluster.refresh()
-    return program.actions.cluster.view
+    program.tab(ClusterTab).refresh()
+    return program.tab(ClusterTab)
 
 
 def staleness(program: Program) -> Staleness:
-    scene = program.actions.cluster.scene
+    scene = program.tab(ClusterTab).scene
     assert scene is not None
     assert scene.staleness is not None
     return scene.staleness
@@ -77,15 +76,15 @@ def test_the_tab_is_there_for_runs_with_parameter_servers_only(
 ) -> None:
     other = session.add("cnn")
     program = open_window(session, exercise="cnn")
-    window, tabs = program.window, program.window.head.tabs
-    assert not tabs.isTabVisible(CLUSTER_TAB)
+    window, tabs, tab = program.window, program.window.head.tabs, program.tab(ClusterTab)
+    assert not tab.offered()
     window.actions_["cluster"].trigger()
-    assert window.pages.currentIndex() != CLUSTER_TAB
+    assert not tab.in_sight()
     program.controller.open_exercise("softmax")
-    assert tabs.isTabVisible(CLUSTER_TAB)
-    assert tabs.tabRect(CLUSTER_TAB).right() <= tabs.width()
+    assert tab.offered()
+    assert tabs.tabRect(tab.number).right() <= tabs.width()
     window.actions_["cluster"].trigger()
-    assert window.pages.currentIndex() == CLUSTER_TAB
+    assert tab.in_sight()
     assert window.bottom.pages.isHidden(), "the runs are folded to their head"
     program.controller.open_exercise("cnn")
     assert window.pages.currentIndex() == 1, f"run {other.number} has no parameter servers"
@@ -94,21 +93,21 @@ def test_the_tab_is_there_for_runs_with_parameter_servers_only(
 def test_a_process_is_shown_with_its_host_where_there_are_several(
     program: Program, session: FakeSession, run: FakeRun, cluster: SimulatedCluster
 ) -> None:
-    assert [row.host.isVisible() for row in program.actions.cluster.view.rows.values()] == [True] * 5
+    assert [row.host.isVisible() for row in program.tab(ClusterTab).rows.values()] == [True] * 5
     alone = session.add("softmax")
     alone.spec = run.spec
     alone.begin()
     host = alone.history.fold.host
     alone.feed(*(msgspec.structs.replace(one, host=host) for one in cluster.join()))
     program.controller.select(alone.id)
-    program.actions.cluster.refresh()
-    rows = program.actions.cluster.view.rows.values()
+    program.tab(ClusterTab).refresh()
+    rows = program.tab(ClusterTab).rows.values()
     assert [row.host.text() for row in rows] == [host] * 5
     assert [row.host.isVisible() for row in rows] == [False] * 5
 
 
 def test_buttons_ask_for_what_they_say(program: Program, session: FakeSession, run: FakeRun) -> None:
-    view = program.actions.cluster.view
+    view = program.tab(ClusterTab)
     view.rows["worker", 1].speed.button("5").click()
     view.rows["worker", 1].speed.button("1").click()
     view.rows["worker", 2].kill.click()
@@ -146,7 +145,7 @@ def test_the_buttons_act_only_while_the_run_trains(program: Program, run: FakeRu
 
 
 def test_a_slowed_and_a_killed_worker_are_seen(program: Program, run: FakeRun, cluster: SimulatedCluster) -> None:
-    view = program.actions.cluster.view
+    view = program.tab(ClusterTab)
     before = [bar.lately for bar in staleness(program).bars]
     view = tell(program, run, cluster.slow(1, 5.0), *cluster.train(6, 30), cluster.kill(2), *cluster.train(1, 5))
     assert view.rows["worker", 1].pill.accessibleName() == "State: Slowed ×5"
@@ -170,32 +169,32 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
     program: Program, run: FakeRun, cluster: SimulatedCluster, qtbot: QtBot
 ) -> None:
     view = tell(program, run, cluster.slow(1, 5.0), *cluster.train(20, 40))
-    scene = program.actions.cluster.scene
-    assert scene is not None
-    assert scene.timeline.x.low > 4
+
+    def timeline() -> Timeline:
+        assert view.scene is not None
+        return view.scene.timeline
+
+    assert timeline().x.low > 4
     view.events.itemClicked.emit(view.events.item(0))
-    scene = program.actions.cluster.scene
-    assert scene is not None
-    assert [event.text for event in scene.timeline.events] == ["worker 1 slowed ×5"]
+    assert [event.text for event in timeline().events] == ["worker 1 slowed ×5"]
     assert view.seen.current() == "part", "it follows the run no longer"
-    low = scene.timeline.x.low
+    low = timeline().x.low
     QTest.keyClick(view.timeline, Qt.Key.Key_Right)
-    assert program.actions.cluster.scene is not None
-    assert program.actions.cluster.scene.timeline.x.low > low
+    assert timeline().x.low > low
     QTest.keyClick(view.timeline, Qt.Key.Key_Home)
-    assert program.actions.cluster.scene.timeline.x.size > 20
+    assert timeline().x.size > 20
     assert view.seen.current() == "all"
     view.seen.button("part").click()
-    assert 20 > program.actions.cluster.scene.timeline.x.size > 10
+    assert 20 > timeline().x.size > 10
     view.seen.button("latest").click()
-    assert program.actions.cluster.scene.timeline.x.low > 4
+    assert timeline().x.low > 4
     area = view.timeline.rect()
     QTest.keyClick(view.timeline, Qt.Key.Key_PageUp)
     qtbot.waitUntil(lambda: view.seen.current() == "part")
-    timeline, stale = view.timeline.chart, view.staleness.chart
-    assert timeline is not None
+    chart, stale = view.timeline.chart, view.staleness.chart
+    assert chart is not None
     assert stale is not None
-    said = {timeline.read(x, y) for x in range(0, area.width(), 5) for y in range(0, area.height(), 9)}
+    said = {chart.read(x, y) for x in range(0, area.width(), 5) for y in range(0, area.height(), 9)}
     assert any(text.startswith("Worker 1: ") and " ms, applied at " in text for text in said)
     heights = range(0, view.staleness.height(), 7)
     bars = {stale.read(x, y) for x in range(0, view.staleness.width(), 5) for y in heights}
@@ -203,18 +202,18 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
 
 
 def test_the_cluster_can_be_read_and_exported(program: Program, run: FakeRun, tmp_path: Path) -> None:
-    view = program.actions.cluster.view
+    view = program.tab(ClusterTab)
     view.config.click()
     (dialog,) = program.window.findChildren(PythonDialog)
     assert "tf.train.ClusterSpec({" in dialog.text.shown
     files = {kind: tmp_path / f"cluster.{kind}" for kind in ("png", "svg", "csv")}
     for kind, path in files.items():
-        program.actions.cluster.export(kind, path)
+        program.tab(ClusterTab).export(kind, path)
     assert not QImage(str(files["png"])).isNull()
     assert "asynchronous: 1 coordinator, 1 server, 3 workers" in files["svg"].read_text()
     lines = files["csv"].read_text().splitlines()
     assert lines[0] == "run,step,worker,ended,seconds,staleness,accepted"
     assert len(lines) == 1 + run.history.updates.counts.applied
     for kind in files:
-        program.actions.cluster.export(kind, tmp_path / "none" / "file")
+        program.tab(ClusterTab).export(kind, tmp_path / "none" / "file")
         assert "could not be written" in program.window.messages.problems()[0].text

@@ -19,14 +19,14 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.compare import ALIKE, CompareChart, CompareScene
 from clew_gui.charts.kit.drawing import Drawing, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.presentation.words import preset_values
+from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.theme.parts import Elided
-from clew_gui.views.theme.theme import LIGHT
-from clew_gui.views.window.window import COMPARE_TAB
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.journal.events import Points
 from clew_shared.spec import RateRange
@@ -169,8 +169,8 @@ def test_details_stand_beside_the_baseline_or_another_run(program: Program, sess
 
 def shown(program: Program, qtbot: QtBot) -> CompareScene:
     """The scene of all listed runs."""
-    program.window.show_tab(COMPARE_TAB)
-    view = program.actions.compare.view
+    program.tab(CompareTab).open()
+    view = program.tab(CompareTab)
     view.sets.button("listed").click()
     qtbot.waitUntil(lambda: view.scene is not None and len(view.scene.groups) > 0)
     assert view.scene is not None
@@ -182,7 +182,7 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     for number in range(24):
         trained(session, ("sgd", "adam")[number // 12], 2.0 ** -(number % 12), 1, 0.9 - 0.05 * abs(number % 12 - 6))
     program = open_window(session, size=(1280, 800))
-    view = program.actions.compare.view
+    view = program.tab(CompareTab)
     view.pages.choose("parallel")
     shown(program, qtbot)
     qtbot.waitUntil(lambda: view.scene is not None and bool(view.scene.shares), timeout=60_000)
@@ -207,8 +207,8 @@ def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_w
 
     monkeypatch.setattr(optuna.importance, "get_param_importances", judged)
     program = open_window(session, size=(1280, 800))
-    compare = program.actions.compare
-    compare.view.pages.choose("parallel")
+    compare = program.tab(CompareTab)
+    compare.pages.choose("parallel")
     shown(program, qtbot)
     qtbot.waitUntil(lambda: compare.scene is not None and bool(compare.scene.shares), timeout=60_000)
     run = next(iter(session.runs.values()))
@@ -234,7 +234,7 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
     program.controller.select(next(iter(session.runs)))
     program.controller.pin(True)
     scene = shown(program, qtbot)
-    view = program.actions.compare.view
+    view = program.tab(CompareTab)
     assert [row[:3] for row in scene.table] == [
         ("Run", "Optimizer", "Learning rate"),
         ("1, 2 (baseline)", "SGD", "0.5"),
@@ -253,14 +253,14 @@ def test_repeats_are_one_line_with_a_band_and_deltas(program: Program, session: 
     assert scene.groups[2].ink.place == 0.0
     assert 0.0 < (scene.groups[1].ink.place or 0) < 1.0, "rates that span a factor of 50 lie on a logarithmic scale"
     program.window.bottom.filter.setText("adam")
-    qtbot.waitUntil(lambda: len(program.actions.compare.view.scene.groups) == 2)  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: len(program.tab(CompareTab).scene.groups) == 2)  # type: ignore[union-attr]
 
 
 def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     program: Program, session: FakeSession, qtbot: QtBot, tmp_path: Path
 ) -> None:
     shown(program, qtbot)
-    view, compare = program.actions.compare.view, program.actions.compare
+    view = compare = program.tab(CompareTab)
     for page in ("scatter", "parallel", "curves"):
         view.pages.button(page).click()
         scene = shown(program, qtbot)
@@ -323,8 +323,8 @@ def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, sessi
     wild = np.full(100, 1e30, "<f4").tobytes()
     bad.feed(Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(wild, wild)))
     session.tell(new=frozenset((bad.id,)))
-    program.window.show_tab(COMPARE_TAB)
-    view = program.actions.compare.view
+    program.tab(CompareTab).open()
+    view = program.tab(CompareTab)
     view.value.setCurrentIndex(view.value.findData("loss"))
     view.sets.button("listed").click()
     qtbot.waitUntil(lambda: len(view.scene.groups) == 4)  # type: ignore[union-attr]
@@ -364,8 +364,8 @@ def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program
 
 def test_each_value_has_the_scale_of_its_plot_until_a_person_chooses_another(open_window: Opener) -> None:
     program = open_window(fakes.example_session(), size=(1440, 900))
-    program.window.show_tab(COMPARE_TAB)
-    view = program.actions.compare.view
+    program.tab(CompareTab).open()
+    view = program.tab(CompareTab)
 
     def choose(metric: str) -> None:
         view.value.setCurrentIndex(view.value.findData(metric))

@@ -13,13 +13,13 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QPlainTextEdit,
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import LIGHT
 from clew_gui.commands.run.arguments import make_parser
-from clew_gui.views.form.fields import EDITORS, NumberEdit, RunEdit, make_editor
+from clew_gui.views.form.fields import EDITORS, NumberEdit, PointsEdit, RunEdit, make_editor
 from clew_gui.views.form.form import GroupHead, ParamForm
 from clew_gui.views.form.next_run import SLIDES, NextRun
-from clew_gui.views.form.points_edit import PointsEdit
 from clew_gui.views.theme.parts import Appearance, Button, column
-from clew_gui.views.theme.theme import LIGHT, font
+from clew_gui.views.theme.theme import font
 from clew_gui.views.window.message_bar import MessageBar
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem

@@ -12,7 +12,7 @@ from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.charts.pulse import PulseChart
 from clew_gui.session.runs import RunModel
 from clew_gui.views.plots.pulse import PulseSection
-from clew_gui.views.runs import run_columns
+from clew_gui.views.runs import runs_model
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
@@ -118,17 +118,17 @@ def test_the_runs_table_can_show_sort_and_filter_what_runs_used() -> None:
     run.begin(500, START)
     run.train(20, 1.0, START + 1)
     run.feed(pulse(START, cpu=[NAN, 1.5, 1.5], memory=[1.2e9] * 3))
-    assert run_columns.more_columns(card)["peak_memory"] == "Peak memory"
+    assert runs_model.more_columns(card)["peak_memory"] == "Peak memory"
     names = ("mean_cpu", "peak_memory", "energy")
-    cells = run_columns.cells(card, run, names, no_best)
+    cells = runs_model.cells(card, run, names, no_best)
     assert {name: text for name, (text, _) in cells.items()} == {
         "mean_cpu": "150 %",
         "peak_memory": "1.2 GB",
         "energy": NONE,
     }
     assert cells["mean_cpu"][1] == 1.5
-    assert run_columns.is_number(card, "energy")
-    assert run_columns.facts(card, run, no_best).values["mean_cpu"] == 1.5
+    assert runs_model.is_number(card, "energy")
+    assert runs_model.facts(card, run, no_best).values["mean_cpu"] == 1.5
 
 
 def no_best(metric: MetricSpec, run: RunModel) -> float | None:

@@ -7,12 +7,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import LIGHT
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.pages import MeasuredView
-from clew_gui.views.race.study_bar import RaceEntry, StudyBar
-from clew_gui.views.race.study_dialogs import LaneEdit, shared_words
+from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
+from clew_gui.views.runs.study_dialogs import LaneEdit, shared_words
 from clew_gui.views.theme.parts import Appearance, Button
-from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State

@@ -19,7 +19,7 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.form.next_run import AGAIN_S
-from clew_gui.views.race.study_dialogs import ManyChoices
+from clew_gui.views.runs.study_dialogs import ManyChoices
 from clew_gui.views.theme.parts import Button
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin

@@ -12,18 +12,18 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.student import student_name
-from clew_gui.reports.answers import read_answers
 from clew_gui.reports.check import check_handin
+from clew_gui.reports.facts import read_answers
 from clew_gui.reports.handin import open_handin
 from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import demonstrations, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.views.actions import run_actions
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.tabs import report_actions
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
+from clew_gui.views.tabs.cluster import ClusterTab
+from clew_gui.views.tabs.report import ReportTab
 from clew_gui.views.theme.parts import Button
-from clew_gui.views.window.window import CLUSTER_TAB, REPORT_TAB
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import RunState
@@ -39,17 +39,17 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     cards = msgspec.structs.replace(load_builtin(), exercises=tuple(CARDS.values()))
     session = Session(places, cards, recorded=read_runs(read_heads([run]), run_record(places)))
     program = open_window(session, size=(1280, 800), catalogue=cards)
-    reports = program.actions.reports
-    program.window.show_tab(REPORT_TAB)
+    reports = program.tab(ReportTab)
+    program.tab(ReportTab).open()
     qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)
-    view = reports.view
+    view = reports
     assert view.sentence.whole().startswith("1 of 2 goals reached in 1 run.")
     assert "Test accuracy: 90.79 %; the goal is" in view.page.toPlainText()
-    assert not view.hand_in.isEnabled()
+    assert not view.pack.isEnabled()
 
     view.name.setText("  Anna   Example ")
     view.name.editingFinished.emit()
-    qtbot.waitUntil(view.hand_in.isEnabled, timeout=20_000)
+    qtbot.waitUntil(view.pack.isEnabled, timeout=20_000)
     assert student_name(places) == "Anna Example"
     for kind in ("html", "pdf"):
         reports.export(kind, tmp_path / f"report.{kind}")
@@ -60,13 +60,13 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
 
     asked: list[Callable[[Path], None]] = []
-    monkeypatch.setattr(report_actions, "ask_and_write", lambda *words: asked.append(words[4]))
+    monkeypatch.setattr("clew_gui.views.tabs.report.ask_and_write", lambda *words: asked.append(words[4]))
     reports.export("html")
     view.runs.item(0).setCheckState(view.runs.item(0).checkState().Unchecked)
     asked[0](tmp_path / "asked.html")
     assert (tmp_path / "asked.html").read_text() == (tmp_path / "report.html").read_text()
     assert view.sentence.whole() == "Tick the runs that belong in it."
-    assert not view.hand_in.isEnabled()
+    assert not view.pack.isEnabled()
 
 
 def test_a_file_is_written_when_its_dialog_is_gone_and_the_window_says_so(softmax: Program, qtbot: QtBot) -> None:
@@ -139,12 +139,12 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
         "a1dd96b9-449c-452b-afdd-27f278337585",
     )
     qtbot.waitUntil(lambda: (replay.chosen or 0) > 50, timeout=10_000)
-    program.window.show_tab(CLUSTER_TAB)
-    cluster = program.actions.cluster
+    program.tab(ClusterTab).open()
+    cluster = program.tab(ClusterTab)
     replay.go_to(100)
     assert cluster.scene is not None
     assert cluster.scene.timeline.whole.high < 0.5 * run.history.updates.columns.ended[-1]
-    cluster.view.replay.go_to(None)
+    cluster.replay.go_to(None)
     assert replay.chosen is None
     assert cluster.scene.timeline.whole.high > run.history.updates.columns.ended[-1]
     program.actions.recordings.show_recording(run.folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clew_gui.app import Program
-from clew_gui.views.window.window import REPORT_TAB
+from clew_gui.views.tabs.report import ReportTab
 from clew_gui.views.window.window_state import NoMemory
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
@@ -29,7 +29,7 @@ def session() -> FakeSession:
 
 def ticked(program: Program) -> set[str]:
     program.controller.curves_changed.emit()
-    return set(program.actions.reports.view.chosen())
+    return set(program.tab(ReportTab).chosen())
 
 
 def test_the_runs_that_come_nearest_to_the_goals_are_in_it_not_the_latest(
@@ -40,7 +40,7 @@ def test_the_runs_that_come_nearest_to_the_goals_are_in_it_not_the_latest(
         trained(session, 0.3)
     program = open_window(session)
     program.controller.scope.board.choices("softmax").selected = best.id
-    program.window.show_tab(REPORT_TAB)
+    program.tab(ReportTab).open()
     assert best.id in ticked(program)
     assert len(ticked(program)) <= 3
     assert reached.id not in ticked(program)
@@ -49,7 +49,7 @@ def test_the_runs_that_come_nearest_to_the_goals_are_in_it_not_the_latest(
 def test_runs_that_end_later_change_nothing_unless_they_reach_a_goal(open_window: Opener, session: FakeSession) -> None:
     trained(session, 0.5)
     program = open_window(session)
-    program.window.show_tab(REPORT_TAB)
+    program.tab(ReportTab).open()
     before = ticked(program)
     for accuracy in (0.6, 0.7, 0.8):
         trained(session, accuracy)
@@ -66,7 +66,7 @@ def test_timing_runs_are_in_no_report_only_because_they_are_drawn(open_window: O
         run.spec = RunSpec(exercise="softmax", run=run.id, study="scaling-1", name=name, devices=number)
     program = open_window(session)
     program.controller.scope.board.choices("softmax").shown.update(session.runs)
-    program.window.show_tab(REPORT_TAB)
+    program.tab(ReportTab).open()
     assert ticked(program) == {plain.id}
 
 
@@ -74,8 +74,8 @@ def test_what_a_person_ticked_stays_and_is_there_in_the_next_window(open_window:
     runs = [trained(session, value) for value in (0.5, 0.93, 0.6)]
     memory = NoMemory()
     program = open_window(session, memory=memory)
-    program.window.show_tab(REPORT_TAB)
-    view = program.actions.reports.view
+    program.tab(ReportTab).open()
+    view = program.tab(ReportTab)
     assert runs[1].id in ticked(program)
     item = next(view.runs.item(row) for row in range(3) if view.runs.item(row).text().startswith("2"))
     item.setCheckState(item.checkState().Unchecked)

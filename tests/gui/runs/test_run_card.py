@@ -13,7 +13,7 @@ from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.dialogs import SettingsDialog
-from clew_gui.views.runs.log_panel import LogPanel
+from clew_gui.views.runs.bottom_panel import LogPanel
 from clew_shared.cards import Catalogue, MetricSpec
 from clew_shared.journal.events import Log, Points, Schema
 from clew_shared.journal.lifecycle import RunState

@@ -17,8 +17,8 @@ from clew_gui.schedulers.state import JobUse
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
 from clew_gui.views.presentation import words
+from clew_gui.views.runs.bottom_panel import log_line, read_tail
 from clew_gui.views.runs.details_panel import details
-from clew_gui.views.runs.log_panel import log_line, read_tail
 from clew_gui.views.runs.run_choices import RunChoices, estimate, is_preset
 from clew_shared.cards import Goal
 from clew_shared.catalogue import load_builtin

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.state import Phase
-from clew_gui.views.sites.jobs_dialog import JobsDialog
+from clew_gui.views.sites.jobs import JobsDialog
 from clew_shared.base.places import Places
 from tests.gui import fakes
 from tests.gui.conftest import Opener

@@ -16,8 +16,8 @@ from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.sites import services as shown
+from clew_gui.views.sites.jobs import NodeRow
 from clew_gui.views.sites.services import NodeServices
-from clew_gui.views.sites.site_bar import NodeRow
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.problem import Problem
 from tests.gui import fakes

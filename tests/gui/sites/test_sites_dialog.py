@@ -18,8 +18,8 @@ from clew_gui.sites.presets import PRESETS
 from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_fields import free_name, site_of, texts_of
 from clew_gui.sites.store import SiteStore
-from clew_gui.views.sites.dialogs import consent_question, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step, StepRow
+from clew_gui.views.sites.prompts import consent_question, missing_consents
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.places import Places

@@ -31,11 +31,11 @@ from clew_gui.sites.store import site_store
 from clew_gui.targets.target import LocalTarget
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites import services as shown
-from clew_gui.views.sites.dialogs import ScriptDialog
+from clew_gui.views.sites.prompts import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.tabs.speedup import SpeedupTab
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button
-from clew_gui.views.window.window import SPEEDUP_TAB
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import Problem, problem
@@ -562,8 +562,8 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     session = fakes.FakeSession()
     program = open_window(session, exercise="softmax", catalogue=load_builtin())
     handlers(program, qtbot)
-    program.window.show_tab(SPEEDUP_TAB)
-    where, view = program.window.next_run.where, program.actions.speedup.view
+    program.tab(SpeedupTab).open()
+    where, view = program.window.next_run.where, program.tab(SpeedupTab)
     where.choose("site:cave")
     assert where.form is not None
     where.form.form.row("gpus").editor.set_value(1)
@@ -574,6 +574,6 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     asked, specs, place = session.asked[0]
     assert (asked, place) == ("start_runs", Place(site="cave", allocation=AllocationRequest(gpus=4)))
     assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]
-    assert program.window.pages.currentIndex() == SPEEDUP_TAB
+    assert program.tab(SpeedupTab).in_sight()
     assert view.progress.whole() == "0 of 3 done"
     assert set(program.controller.scope.shown()) == set(session.runs)

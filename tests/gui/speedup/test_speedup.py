@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QBoxLayout
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions.tabs.speedup_actions import Spread, spread_over
-from clew_gui.views.speedup.speedup_view import SpeedupView
-from clew_gui.views.window.window import SPEEDUP_TAB
+from clew_gui.views.tabs.speedup import SpeedupTab, Spread, spread_over
 from clew_shared.cards import StrategyCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -37,7 +35,7 @@ def session() -> FakeSession:
 def program(open_window: Opener, session: FakeSession) -> Program:
     """The built-in exercises, softmax open, the Speed-up tab shown."""
     found = open_window(session, exercise="softmax", catalogue=load_builtin())
-    found.window.show_tab(SPEEDUP_TAB)
+    found.tab(SpeedupTab).open()
     return found
 
 
@@ -74,16 +72,16 @@ def add_study(session: FakeSession, *counts: int, weak: bool = False) -> list[Fa
     return found
 
 
-def shown(program: Program, session: FakeSession, qtbot: QtBot, words: str) -> SpeedupView:
+def shown(program: Program, session: FakeSession, qtbot: QtBot, words: str) -> SpeedupTab:
     """The tab once its sentence has these words."""
     session.tell(new=frozenset(session.runs), states=frozenset(session.runs))
-    view = program.actions.speedup.view
+    view = program.tab(SpeedupTab)
     qtbot.waitUntil(lambda: words in view.sentence.text(), timeout=5000)
     return view
 
 
 def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Program, session: FakeSession) -> None:
-    view = program.actions.speedup.view
+    view = program.tab(SpeedupTab)
     assert view.sentence.text() == "Nothing has been measured yet."
     assert view.measure.accessibleName() == "Measure 1, 2, 4 devices"
     assert view.table.isHidden() or not view.table.isVisible()
@@ -93,13 +91,13 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
     assert [(spec.devices, spec.strategy) for spec in specs] == [  # type: ignore[attr-defined]
         (count, "mirrored") for count in (1, 2, 4, 1, 2, 4)
     ]
-    assert program.window.pages.currentIndex() == SPEEDUP_TAB
+    assert program.tab(SpeedupTab).in_sight()
     assert view.progress.whole() == "0 of 6 done"
     assert set(program.controller.scope.shown()) == set(session.runs)
 
 
 def test_the_numbers_of_devices_are_those_that_someone_typed(program: Program, session: FakeSession) -> None:
-    view = program.actions.speedup.view
+    view = program.tab(SpeedupTab)
     assert view.counts.placeholderText() == "1, 2, 4"
     for text, words in (("2", "two numbers of devices or more"), ("1, x", "got 'x'"), ("0, 2", "must be at least 1")):
         view.counts.setText(text)
@@ -163,7 +161,7 @@ def test_a_race_is_no_scaling_study(program: Program, session: FakeSession, qtbo
 
 
 def test_the_button_says_why_it_cannot_measure(program: Program) -> None:
-    view = program.actions.speedup.view
+    view = program.tab(SpeedupTab)
     view.repeats.setText("0")
     assert not view.measure.isEnabled()
     assert "Repeats" in view.measure.toolTip()
@@ -181,17 +179,17 @@ def test_exports(program: Program, session: FakeSession, qtbot: QtBot, tmp_path:
     for run in add_study(session, 1, 2):
         train(run, 0.1)
     view = shown(program, session, qtbot, "2 GPUs train 1.8")
-    assert view.export.isEnabled()
+    assert view.files.isEnabled()
     files = {kind: tmp_path / f"speed-up.{kind}" for kind in ("png", "svg", "csv")}
     for kind, path in files.items():
-        program.actions.speedup.export(kind, path)
+        program.tab(SpeedupTab).export(kind, path)
     assert not QImage(str(files["png"])).isNull()
     drawing = files["svg"].read_text()
     assert "Softmax on MNIST: Strong scaling, batch 100" in drawing
     assert "2 GPUs train 1.8" in drawing
     assert len(files["csv"].read_text().splitlines()) == 3
     for kind in files:
-        program.actions.speedup.export(kind, tmp_path / "none" / "file")
+        program.tab(SpeedupTab).export(kind, tmp_path / "none" / "file")
         assert "could not be written" in program.window.messages.problems()[0].text
 
 

@@ -29,16 +29,15 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import DARK, LIGHT
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import SiteStore
 from clew_gui.ssh.prompts import Prompt, PromptKind
-from clew_gui.views.sites.dialogs import ScriptDialog, hold_question
-from clew_gui.views.sites.prompts import prompt_dialog
+from clew_gui.views.sites.prompts import ScriptDialog, hold_question, prompt_dialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
+from clew_gui.views.tabs.cluster import ClusterTab
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import DARK, LIGHT
-from clew_gui.views.window.window import CLUSTER_TAB
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.simulated_cluster import SimulatedCluster
@@ -124,7 +123,7 @@ def program(request: pytest.FixtureRequest, open_window: Opener) -> Program:
         run.begin()
         run.feed(*cluster.join(), *cluster.train(4, 20))
     result = open_window(session)
-    result.window.show_tab({"guide": 0, "cluster": CLUSTER_TAB}.get(request.param, 1))
+    result.window.show_tab({"guide": 0, "cluster": result.tab(ClusterTab).number}.get(request.param, 1))
     return result
 
 
@@ -205,7 +204,7 @@ def test_the_focus_can_be_seen_on_every_control(open_window: Opener, qtbot: QtBo
 
 def test_every_dialog_is_named_and_reachable(open_window: Opener) -> None:
     program = open_window(fakes.example_session())
-    for name in ("settings", "shortcuts", "code", "report", "about", "rate", "note", "sweep", "predict"):
+    for name in ("settings", "shortcuts", "code", "computer", "about", "rate", "note", "sweep", "predict"):
         program.window.actions_[name].trigger()
         (dialog,) = [d for d in program.window.findChildren(QDialog) if d.isVisible()]
         chain = set(focus_chain(dialog))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject
 from pytestqt.qtbot import QtBot
 
-from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_gui.views.theme.parts import ProgressBar
 
 
 class Paints(QObject):

@@ -10,20 +10,9 @@ from PySide6.QtGui import QFont, QFontInfo, QPalette
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from clew_gui.base.tokens import DARK, LIGHT, Theme, contrast
 from clew_gui.views.theme.icons import PICTURES, icon, names, pixmap, sheet_pictures, state_style
-from clew_gui.views.theme.theme import (
-    DARK,
-    FONTS,
-    LIGHT,
-    Theme,
-    alpha,
-    apply,
-    contrast,
-    font,
-    palette,
-    prepare,
-    stylesheet,
-)
+from clew_gui.views.theme.theme import FONTS, alpha, apply, font, palette, prepare, stylesheet
 from clew_shared.journal.lifecycle import RunState
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
-from clew_gui.views.theme.parts import Appearance, label
-from clew_gui.views.theme.wrapped import breakable
+from clew_gui.views.theme.parts import Appearance, breakable, label
 
 PATH = "/gpfs/projects/course/datasets/handwritten-digits/mnist-original.npz"
 

@@ -16,10 +16,10 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui import app
 from clew_gui.app import Program
+from clew_gui.base.tokens import DARK
 from clew_gui.session.run_record import RunRecord
 from clew_gui.session.runs import RunHeader, choose_run, read_heads, read_runs
 from clew_gui.views.theme import parts
-from clew_gui.views.theme.theme import DARK
 from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError

@@ -9,9 +9,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
+from clew_gui.base.tokens import LIGHT
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import LIGHT, stylesheet
+from clew_gui.views.theme.theme import stylesheet
 from clew_shared.catalogue import load_builtin
 
 

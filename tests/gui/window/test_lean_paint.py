@@ -7,10 +7,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QFrame, QWidget
 from pytestqt.qtbot import QtBot
 
+from clew_gui.base.tokens import LIGHT
 from clew_gui.views.form import fields
 from clew_gui.views.form.fields import Combo
 from clew_gui.views.theme.parts import set_role
-from clew_gui.views.theme.theme import LIGHT, apply
+from clew_gui.views.theme.theme import apply
 
 
 def painted(widget: QWidget) -> QImage:

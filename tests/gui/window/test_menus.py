@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
 
 from clew_gui import app
 from clew_gui.views.actions import menus
+from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.scope import why_not
 from clew_gui.views.presentation.menu_entries import Action
+from clew_gui.views.tabs.registry import TABS
+from clew_gui.views.tabs.tab import Tab
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from tests.gui import fakes
 from tests.gui.conftest import Opener
 
 
 def test_every_entry_does_something(open_window: Opener) -> None:
-    assert set(open_window().window.actions_) == menus.HANDLERS.keys() | menus.SWITCHES.keys()
+    tabs = {tab.entry.name for tab in TABS}
+    assert set(open_window().window.actions_) == menus.HANDLERS.keys() | menus.SWITCHES.keys() | tabs
 
 
 def test_an_entry_is_added_by_its_line_and_by_what_it_does(
@@ -28,6 +39,46 @@ def test_an_entry_is_added_by_its_line_and_by_what_it_does(
     assert ("More", [("Ctrl+Alt+G", "Greet")]) in window.actions_.shortcuts()
     added.trigger()
     assert window.messages.accessibleName() == "Message: Hello."
+
+
+class NewTab(Tab):
+    """Names the selected run."""
+
+    entry = Action("new", "Ne&w", "Ctrl+8", "What a run is called")
+    EXPORT = "Export the name", "name"
+
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+        super().__init__(window, controller, places)
+        self.said = QLabel()
+        self.lay_out(self.said, self.files_button(), grows=self.said)
+
+    def refresh(self) -> None:
+        run = self._controller.scope.run()
+        if self.in_sight() and run is not None and self.is_new(run.id):
+            self.said.setText(f"Run {run.number}")
+
+    def write(self, kind: str, path: Path) -> None:
+        path.write_text(self.said.text(), encoding="utf-8")
+
+
+def test_a_tab_is_a_class_and_one_line(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qtbot: QtBot
+) -> None:
+    monkeypatch.setattr(app, "TABS", (*TABS, NewTab))
+    session = fakes.FakeSession()
+    first, second = session.add(), session.add()
+    program = open_window(session)
+    window, tab = program.window, program.tab(NewTab)
+    assert (window.head.tabs.tabText(6), window.head.tabs.tabToolTip(6)) == ("New", "What a run is called (Ctrl+8)")
+    view = next(entries for title, entries in window.actions_.shortcuts() if title == "View")
+    assert view.index(("Ctrl+8", "New")) == view.index(("Ctrl+6", "Report")) + 1
+    program.controller.select(first.id)
+    window.actions_["new"].trigger()
+    assert (tab.isVisible(), tab.said.text(), window.bottom.pages.isHidden()) == (True, "Run 1", True)
+    program.controller.select(second.id)
+    qtbot.waitUntil(lambda: tab.said.text() == "Run 2")
+    tab.export("csv", tmp_path / "name.csv")
+    assert (tmp_path / "name.csv").read_text(encoding="utf-8") == "Run 2"
 
 
 def test_what_cannot_be_done_says_why(open_window: Opener) -> None:

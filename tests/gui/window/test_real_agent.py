@@ -19,8 +19,9 @@ from clew_gui.session.runs import RunModel, find_demonstration
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.surface import SurfaceView
-from clew_gui.views.race.study_dialogs import LaneEdit
-from clew_gui.views.window.window import CLUSTER_TAB
+from clew_gui.views.runs.study_dialogs import LaneEdit
+from clew_gui.views.tabs.cluster import ClusterTab
+from clew_gui.views.tabs.speedup import SpeedupTab
 from clew_shared.base.places import Places, find_places
 from clew_shared.journal.lifecycle import RunState
 from tests.gui.cputime import worst_event
@@ -222,7 +223,7 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     form.preset.activated.emit(form.preset.currentIndex())
     student.until(form.run.isEnabled, "the agent")
     window.actions_["speedup"].trigger()
-    view = student.program.actions.speedup.view
+    view = student.program.tab(SpeedupTab)
     view.repeats.setText("1")
     view.measure.click()
     student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs", 4 * BOUND_S)
@@ -247,9 +248,9 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     form.run.click()
 
     # One coordinator, one server and two workers on this computer, which train.
-    student.until(lambda: window.head.tabs.isTabVisible(CLUSTER_TAB), "the tab")
+    student.until(lambda: student.program.tab(ClusterTab).offered(), "the tab")
     window.actions_["cluster"].trigger()
-    view, actions = student.program.actions.cluster.view, student.program.actions.cluster
+    view = student.program.tab(ClusterTab)
     student.until(lambda: len(student.run.history.peers) == 3, "the processes")
     student.until(lambda: student.run.state is RunState.RUNNING, "training")
     table = student.run.history.updates
@@ -259,8 +260,8 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     assert set(table.counts.shares()) == {0, 1}
 
     # One is slowed: while it computes, the other makes several updates.
-    assert actions.scene is not None
-    before = actions.scene.staleness
+    assert view.scene is not None
+    before = view.scene.staleness
     assert before is not None
     view.rows["worker", 1].speed.button("5").click()
     student.until(lambda: view.rows["worker", 1].pill.accessibleName() == "State: Slowed ×5", "the slow worker")
@@ -273,9 +274,9 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
 
     def drawn_as_told() -> bool:
         """The outline of the histogram has the part of the latest updates in each bar; meanwhile others may arrive."""
-        actions.refresh()
-        assert actions.scene is not None
-        plot = actions.scene.staleness
+        view.refresh()
+        assert view.scene is not None
+        plot = view.scene.staleness
         assert plot is not None
         updates = table.columns.take(slice(-plot.latest, None))
         stale = updates.staleness[updates.accepted]

@@ -9,8 +9,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QDialog, QMainWindow, QMenu, QWidget
 
 from clew_gui.app import Program
-from clew_gui.views.race.study_bar import RaceEntry, StudyBar
-from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB
+from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import choose, own_file, set_to
 from clew_shared.catalogue import load_builtin
@@ -58,7 +57,7 @@ def test_a_tour_of_all_tabs_messages_and_exercises_shows_no_stray_window(strays:
     program: Program = open_window(fakes.example_session(), catalogue=load_builtin())
     ways = (own_file("mnist"), set_to("data", "digits"), choose("data"))
     program.window.messages.show_problems((Problem("data.missing", "Not found.", "", "", ways),))
-    for tab in (0, 1, COMPARE_TAB, SPEEDUP_TAB, CLUSTER_TAB, REPORT_TAB, 1):
+    for tab in (*range(program.window.pages.count()), 1):
         program.window.show_tab(tab)
     for exercise in ("linear-regression", "autoencoder", "vectorize", "ps-lab", "softmax"):
         program.controller.open_exercise(exercise)

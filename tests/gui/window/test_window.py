@@ -12,11 +12,12 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QPushB
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import DARK, LIGHT
 from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.pages import offered
 from clew_gui.views.runs.runs_model import COLUMNS
-from clew_gui.views.theme.theme import DARK, LIGHT, apply, font
+from clew_gui.views.theme.theme import apply, font
 from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError

@@ -18,10 +18,9 @@ from clew_gui.app import Program
 from clew_gui.charts.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
-from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.presentation.remedies import RemedyButton
-from clew_gui.views.window.window import COMPARE_TAB
-from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
+from clew_gui.views.tabs.compare import CompareTab
+from clew_gui.views.window.window_state import CompareState, FileMemory, Memory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
 from clew_shared.journal.lifecycle import RunState
@@ -108,8 +107,8 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     FileMemory(file).save_window(WindowState(**MORE))  # type: ignore[arg-type]
     first = open_window(fakes.example_session(), memory=FileMemory(file))
     first.window.next_run.form.row("steps").editor.set_value(2000)
-    first.window.show_tab(COMPARE_TAB)
-    view = first.actions.compare.view
+    first.tab(CompareTab).open()
+    view = first.tab(CompareTab)
     view.pages.button("scatter").click()
     view.sets.button("listed").click()
     view.colour.setCurrentIndex(view.colour.findData("optimizer"))
@@ -122,14 +121,14 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
         first.controller.bridge.tick()
         kept.append(file.read_bytes())
     left = FileMemory(file).load_window()
-    assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, COMPARE_TAB, 0.2)
+    assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, 2, 0.2)
     assert left.compare == CompareState(
         "scatter", "listed", colour="optimizer", x=STEPS_TO, target="0.9", scales=SCALES
     )
     assert len(set(kept)) <= 2, "what rests is written once"
 
     again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")
-    second = again.actions.compare.view
+    second = again.tab(CompareTab)
     assert (second.page(), second.sets.current(), second.options()) == (
         view.page(),
         view.sets.current(),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.catalogue.script_card import read_script
 from clew_gui.base.settings import SettingsFile
-from clew_gui.reports.answers import answers_path, read_answers
+from clew_gui.reports.facts import answers_path, read_answers
 from clew_gui.sites import site_file
 from clew_gui.views.window.window_state import WindowState
 from clew_shared import spec

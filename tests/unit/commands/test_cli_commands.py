@@ -24,7 +24,7 @@ from clew_gui.commands.main import COMMANDS, main
 from clew_gui.commands.output.words import state_word
 from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, status_at_end
 from clew_gui.jobs.job_book import job_book
-from clew_gui.reports.answers import answers_path
+from clew_gui.reports.facts import answers_path
 from clew_gui.schedulers.state import JobState, JobUse, Phase, Reason
 from clew_gui.session.run_record import RunLine, run_record
 from clew_shared import __version__

@@ -15,10 +15,18 @@ import numpy as np
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.reports.answers import keep_answer, read_answers
 from clew_gui.reports.check import HandinVerdict, check_handin
 from clew_gui.reports.class_table import class_rows, table_csv, table_html
-from clew_gui.reports.facts import PredictionFact, ReportFacts, data_of, labels, make_facts, read_source
+from clew_gui.reports.facts import (
+    PredictionFact,
+    ReportFacts,
+    data_of,
+    keep_answer,
+    labels,
+    make_facts,
+    read_answers,
+    read_source,
+)
 from clew_gui.reports.handin import MANIFEST, PAGE, Manifest, OpenedHandin, digest_of, open_handin, pack, write_handin
 from clew_gui.reports.page import make_report, render
 from clew_gui.reports.repeated import Repetition, compare_repeat, judge_repeated, same_machine

@@ -15,7 +15,7 @@ from clew_gui.charts.cluster import ClusterSetup, setup_of
 from clew_gui.charts.measured import measured_plots, text_tables, timeline_text
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
-from clew_gui.reports.answers import kept_answers
+from clew_gui.reports.facts import kept_answers
 from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError

@@ -12,8 +12,7 @@ from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.jobs.job_book import job_book
-from clew_gui.reports.answers import answered, keep_answer, read_answers
-from clew_gui.reports.facts import RunSource, read_source
+from clew_gui.reports.facts import RunSource, answered, keep_answer, read_answers, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_shared.base import operating_system
@@ -51,7 +50,7 @@ def _write_pdf(made: LabReport, path: Path) -> None:
         text = "A PDF needs PySide6, which is not installed."
         raise problem("report.qt", text, f"{how_to_install(*WINDOW)}. Or take --html.")
     os.environ.setdefault("QT_QPA_PLATFORM", operating_system.QT_WITHOUT_SCREEN)
-    from clew_gui.views.report.pdf import application, write_pdf
+    from clew_gui.views.tabs.pdf import application, write_pdf
 
     app = application()
     write_pdf(made, path)

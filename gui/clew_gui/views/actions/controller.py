@@ -13,7 +13,7 @@ from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.panel_updater import PanelUpdater
 from clew_gui.views.actions.scope import Scope
 from clew_gui.views.runs.run_choices import at_work
-from clew_gui.views.runs.run_columns import known_names
+from clew_gui.views.runs.runs_model import known_names
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError

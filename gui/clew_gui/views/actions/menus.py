@@ -11,7 +11,6 @@ from PySide6.QtGui import QAction
 
 from clew_gui.views.actions.verbs import WindowActions
 from clew_gui.views.presentation.menu_entries import Action, MenuActions
-from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB
 
 MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
     (
@@ -90,10 +89,6 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("guide", "&Guide", "Ctrl+1", "Open the guide"),
             Action("work", "&Run", "Ctrl+2"),
-            Action("compare", "Compa&re", "Ctrl+3"),
-            Action("speedup", "S&peed-up", "Ctrl+4"),
-            Action("cluster", "Cl&uster", "Ctrl+5"),
-            Action("hand_in", "Re&port", "Ctrl+6"),
             None,
             Action("log_scale", "&Log axes", "Ctrl+G", checkable=True),
             Action("whole_y", "&All of y", "Ctrl+Shift+G", checkable=True),
@@ -116,7 +111,7 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
         (
             Action("shortcuts", "&Keyboard shortcuts", "F1"),
             Action("code", "Show the &code of this exercise", "Ctrl+U", "Show the file that runs"),
-            Action("report", "&This computer and its agent"),
+            Action("computer", "&This computer and its agent"),
             Action("about", "&About Clew", role=QAction.MenuRole.AboutRole),
         ),
     ),
@@ -164,10 +159,6 @@ HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
     "log_out": lambda do: do.sites.nodes.log_out(),
     "guide": lambda do: do.window.show_tab(0),
     "work": lambda do: do.window.show_tab(1),
-    "compare": lambda do: do.window.show_tab(COMPARE_TAB),
-    "speedup": lambda do: do.window.show_tab(SPEEDUP_TAB),
-    "cluster": lambda do: do.window.show_tab(CLUSTER_TAB),
-    "hand_in": lambda do: do.window.show_tab(REPORT_TAB),
     "copy_picture": lambda do: do.copy_picture(),
     "export_plots": lambda do: do.window.run_view.plots.export("png"),
     "log": lambda do: do.show_log(),
@@ -177,7 +168,7 @@ HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
     "reset_layout": lambda do: do.window.reset_layout(),
     "shortcuts": lambda do: do.show_shortcuts(),
     "code": lambda do: do.show_code(),
-    "report": lambda do: do.show_computer(),
+    "computer": lambda do: do.show_computer(),
     "about": lambda do: do.show_about(),
 }
 """What the entries do."""

@@ -19,9 +19,8 @@ from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
-from clew_gui.views.sites.jobs_dialog import JobsDialog
+from clew_gui.views.sites.jobs import JobsDialog, SiteBar
 from clew_gui.views.sites.services import NodeServices
-from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places

@@ -13,11 +13,10 @@ from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
+from clew_gui.views.runs.bottom_panel import read_tail
 from clew_gui.views.runs.details_panel import details
-from clew_gui.views.runs.log_panel import read_tail
 from clew_gui.views.runs.run_choices import estimate, goals_for
-from clew_gui.views.runs.run_columns import is_number, more_columns, unused_columns
-from clew_gui.views.runs.runs_model import RunRow, added
+from clew_gui.views.runs.runs_model import RunRow, added, is_number, more_columns, unused_columns
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
 from clew_shared.base.number_words import counted

@@ -6,7 +6,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.runs.run_choices import RunChoices
-from clew_gui.views.runs.run_columns import more_columns
+from clew_gui.views.runs.runs_model import more_columns
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import ParamSpec, Value, matters

@@ -31,9 +31,9 @@ from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
 from clew_gui.views.presentation.remedies import Maker, RemedyButton
 from clew_gui.views.sites.background import Failed, call_elsewhere
-from clew_gui.views.sites.dialogs import ScriptDialog, consent_question, hold_question, missing_consents
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
-from clew_gui.views.sites.site_bar import SiteBar
+from clew_gui.views.sites.jobs import SiteBar
+from clew_gui.views.sites.prompts import ScriptDialog, consent_question, hold_question, missing_consents
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import remedies

@@ -13,8 +13,8 @@ from clew_gui.session.runs import RunModel
 from clew_gui.session.study_runner import KnownRun, Progress, progress
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
-from clew_gui.views.race.study_bar import RaceEntry
-from clew_gui.views.race.study_dialogs import predict_dialog, race_dialog, range_dialog, sweep_dialog
+from clew_gui.views.runs.study_bar import RaceEntry
+from clew_gui.views.runs.study_dialogs import predict_dialog, race_dialog, range_dialog, sweep_dialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places

@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject, QProcess, Signal
 
 from clew_gui.targets.local_environment import DISK_BYTES, DOWNLOAD_BYTES, Progress
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, label
-from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_gui.views.theme.parts import Appearance, Button, ProgressBar, label
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json

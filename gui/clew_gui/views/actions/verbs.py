@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QScrollBar
 
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
+from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
@@ -20,17 +21,13 @@ from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Recordings, Removal, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
-from clew_gui.views.actions.tabs.cluster_actions import ClusterActions
-from clew_gui.views.actions.tabs.compare_actions import CompareActions
-from clew_gui.views.actions.tabs.report_actions import ReportActions
-from clew_gui.views.actions.tabs.speedup_actions import SpeedupActions
 from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
-from clew_gui.views.form.form_remedies import FormRemedies
+from clew_gui.views.form.next_run import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.theme.parts import retheme_all
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme, apply, system_theme
+from clew_gui.views.theme.theme import apply, system_theme
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
@@ -67,11 +64,7 @@ class WindowActions(QObject):
         self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
         self.theme_choice: ThemeChoice = "system"
         self.studies = StudyActions(window, controller, places)
-        self.speedup = SpeedupActions(window, controller)
-        self.compare = CompareActions(window, controller)
-        self.cluster = ClusterActions(window, controller)
         self.recordings = Recordings(window, controller)
-        self.reports = ReportActions(window, controller, places)
         self.live = LiveChange(window, controller)
         self.removal = Removal(controller)
         self.continuation = Continuation(controller)

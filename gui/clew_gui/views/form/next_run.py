@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
+from clew_gui.base.times import read_time
 from clew_gui.jobs.job import Place
-from clew_gui.schedulers.allocation import for_run
+from clew_gui.schedulers.allocation import LABELS, for_run
 from clew_gui.views.form.data_choice import Check, DataChoice, is_own
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.form.form import ON_SLIDES, SEVERAL, ParamForm, Usual, field_rows, without_name
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
-from clew_gui.views.presentation.words import WAITS, preset_values
+from clew_gui.views.presentation.remedies import RemedyButton, RemedyButtons
+from clew_gui.views.presentation.words import WAITS, data_short, preset_values
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
@@ -32,8 +36,13 @@ from clew_gui.views.theme.parts import (
     scrolling,
     set_role,
 )
+from clew_shared.base import remedies
+from clew_shared.base.number_words import duration, in_bytes
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
 from clew_shared.cards import ExerciseCard
+from clew_shared.catalogue import known_sets
 from clew_shared.params import ParamSpec, Value, check
 from clew_shared.spec import Prediction, RunSpec
 
@@ -477,3 +486,61 @@ def _why_not(problems: tuple[Problem, ...]) -> str:
         return ""
     first = without_name(problems[0])
     return first if len(problems) == 1 else f"{len(problems)} fields need another value. {first}"
+
+
+# --- Remedies ---------------------------------------------------------------------------------------------------------
+
+
+class FormRemedies:
+    """Carries out the remedies of one form. ``places`` says where this computer's runs look for data."""
+
+    def __init__(self, form: NextRun, buttons: RemedyButtons, places: Places) -> None:
+        self._form, self._places = form, places
+        makers = {
+            remedies.SET: self._set,
+            remedies.CHOOSE: self._choose,
+            remedies.OWN_FILE: self._own_file,
+            remedies.SITE_PATH_OF_DATA: self._site_path,
+        }
+        for act, maker in makers.items():
+            buttons.add(act, maker)
+
+    def _set(self, remedy: Remedy) -> RemedyButton | None:
+        form, name, value = self._form, remedy.what, remedy.value
+        if name == "data":
+            offered = value in form.data_choice.offered()
+            return RemedyButton(f"Use {data_short(value)}", lambda: form.use_data(value)) if offered else None
+        if name not in LABELS or form.where.form is None:
+            return None
+        seconds = read_time(value) if name == "time" else None
+        text = f"Ask for {duration(seconds)}" if seconds else f"{LABELS[name]}: {value}"
+        return RemedyButton(text, lambda: form.where.set_field(name, value))
+
+    def _choose(self, remedy: Remedy) -> RemedyButton | None:
+        form, name = self._form, remedy.what
+        if name == "data":
+            return RemedyButton("Choose file…", form.choose_data)
+        if name not in LABELS or form.where.form is None:
+            return None
+        return RemedyButton(f"Change {LABELS[name].lower()}", lambda: form.where.focus_field(name))
+
+    def _own_file(self, remedy: Remedy) -> RemedyButton:
+        form, found = self._form, self._file_here(remedy.what)
+        if found is None or not form.where.choice().key:
+            text = "A file of this computer…" if form.where.choice().key else "Choose file…"
+            return RemedyButton(text, form.choose_data)
+        size = in_bytes(found.stat().st_size)
+        text = f"Send {data_short(remedy.what)} from this computer ({size})"
+        return RemedyButton(text, lambda: form.use_file(str(found)))
+
+    def _file_here(self, data: str) -> Path | None:
+        """The one file of a data set on this computer, where runs of this computer look for it."""
+        card = known_sets().get(data)
+        folders = [Path(os.environ["CLEW_DATA"])] if os.environ.get("CLEW_DATA") else []
+        files = (folder / name for folder in (*folders, self._places.data) for name in (card.whole if card else ()))
+        return next((file for file in files if file.is_file()), None)
+
+    def _site_path(self, _remedy: Remedy) -> RemedyButton | None:
+        if not self._form.where.choice().key:
+            return None
+        return RemedyButton("A path on the site…", self._form.data_choice.ask_path)

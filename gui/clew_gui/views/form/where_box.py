@@ -24,8 +24,7 @@ from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.site import Site
 from clew_gui.views.form.fields import combo
 from clew_gui.views.form.form import ParamForm, Usual, field_rows
-from clew_gui.views.theme.fold import FoldingSection
-from clew_gui.views.theme.parts import Appearance, Button, column
+from clew_gui.views.theme.parts import Appearance, Button, FoldingSection, column
 from clew_shared.base.number_words import duration
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value, convert

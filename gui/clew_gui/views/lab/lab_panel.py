@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QFrame, QHeaderView, QLineEdit, QToolButton, QTree
 
 from clew_gui.views.presentation.words import WAITS
 from clew_gui.views.theme.icons import icon
-from clew_gui.views.theme.parts import Appearance, IconButton, column, label, native_keys, row
-from clew_gui.views.theme.progress_bar import ProgressBar
+from clew_gui.views.theme.parts import Appearance, IconButton, ProgressBar, column, label, native_keys, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import Catalogue, ExerciseCard

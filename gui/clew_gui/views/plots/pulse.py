@@ -20,8 +20,7 @@ from clew_gui.charts.pulse import GAP, PulseChart, PulseRow, height_of, is_place
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView
-from clew_gui.views.theme.fold import FoldingSection
-from clew_gui.views.theme.parts import Appearance
+from clew_gui.views.theme.parts import Appearance, FoldingSection
 from clew_shared.study.usage import usage_now, usage_words
 
 _TITLE: Final = "Machine"

@@ -22,6 +22,7 @@ from clew_gui.views.theme.parts import (
     Glyph,
     IconButton,
     Pill,
+    ProgressBar,
     column,
     frame,
     label,
@@ -29,7 +30,6 @@ from clew_gui.views.theme.parts import (
     row,
     set_role,
 )
-from clew_gui.views.theme.progress_bar import ProgressBar
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.number_words import rate
 from clew_shared.base.problem import Problem

@@ -14,8 +14,7 @@ from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seco
 from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
-from clew_gui.views.runs.run_columns import cells, facts, number
-from clew_gui.views.runs.runs_model import RunRow
+from clew_gui.views.runs.runs_model import RunRow, cells, facts, number
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import has_answer, is_for

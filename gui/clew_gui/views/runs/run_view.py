@@ -13,8 +13,8 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pulse import PulseSection
 from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
 from clew_gui.views.presentation.words import WAITS, reading_minutes, unbroken
-from clew_gui.views.race.study_bar import StudyBar
 from clew_gui.views.runs.run_card import RunCard
+from clew_gui.views.runs.study_bar import StudyBar
 from clew_gui.views.theme.parts import (
     PICTURES,
     Appearance,

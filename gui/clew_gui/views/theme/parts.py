@@ -9,9 +9,13 @@ from typing import Protocol, runtime_checkable
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
+    QClipboard,
     QColor,
+    QContextMenuEvent,
     QFontMetricsF,
+    QGuiApplication,
     QIcon,
+    QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPainter,
@@ -28,6 +32,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QMenu,
+    QProgressBar,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -37,10 +42,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from clew_gui.base.tokens import LIGHT, CurveStyle, Theme
+from clew_gui.base.tokens import LIGHT, CurveStyle, FontKind, Theme
 from clew_gui.views.theme.icons import icon, pixmap, state_style
-from clew_gui.views.theme.theme import FontKind, font
-from clew_gui.views.theme.wrapped import Wrapped
+from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 
 Item = QWidget | QLayout | int | None
@@ -521,3 +525,149 @@ def blank(size: QSize) -> QPixmap:
     picture = QPixmap(size)
     picture.fill(Qt.GlobalColor.transparent)
     return picture
+
+
+# --- Sections ---------------------------------------------------------------------------------------------------------
+
+
+class FoldingSection(QWidget):
+    """A section that can be folded: ``content`` below a button that shows and hides it; ``extra`` is at the end of its
+    line."""
+
+    toggled = Signal(bool)
+
+    def __init__(
+        self, appearance: Appearance, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None
+    ) -> None:
+        super().__init__()
+        self._appearance, self._title, self._words = appearance, title, ""
+        self.content = content
+        self.button = QToolButton()
+        self.button.setProperty("role", "row")
+        self.button.setFont(font("section"))
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setIconSize(QSize(12, 12))
+        self.button.setText(title)
+        self.button.setCheckable(True)
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.button.toggled.connect(self._show)
+        self.summary = Elided("", "caption", "3")
+        head = row(
+            self.button, self.summary, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0)
+        )
+        head.setStretch(1, 1)
+        column(head, content, gap=2, parent=self)
+        content.hide()
+        self._name()
+        self.retheme()
+
+    def say(self, text: str) -> None:
+        """Sets a few words about the content, which are shown while it is folded."""
+        self._words = text
+        self._say()
+
+    def _say(self) -> None:
+        self.summary.set_text("" if self.button.isChecked() else self._words)
+
+    def unfold(self, on: bool = True) -> None:
+        """Show or hide what is inside."""
+        self.button.setChecked(on)
+
+    def _show(self, on: bool) -> None:
+        self.content.setVisible(on)
+        self._say()
+        self._name()
+        self.retheme()
+        self.toggled.emit(on)
+
+    def _name(self) -> None:
+        self.button.setAccessibleName(f"{'Hide' if self.button.isChecked() else 'Show'} {self._title.lower()}")
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.button.setIcon(self._appearance.icon("down" if self.button.isChecked() else "right"))
+
+
+# --- Progress ---------------------------------------------------------------------------------------------------------
+
+
+class ProgressBar(QProgressBar):
+    """A thin bar without text. Unlike Qt's own it is painted with everything else that has changed: Qt's paints itself,
+    and what lies around it, at once whenever its value is set, which is felt while a run begins."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setTextVisible(False)
+        self.setAccessibleName(name)
+
+    def show_share(self, done: int, total: int) -> None:
+        """Shows so many of ``total``; 0 of 0 is an empty bar."""
+        most = max(1, total)
+        self.setUpdatesEnabled(False)
+        self.setRange(0, most)
+        self.setValue(min(done, most))
+        self.setUpdatesEnabled(True)
+
+
+# --- Wrapped texts ----------------------------------------------------------------------------------------------------
+
+
+_BREAK = "\u200b"
+_LONGEST = 20
+"""Characters of a word that are not broken: what is longer, mostly a path, would be wider than its place."""
+_JOINTS = re.escape("/\\.-_=:,;@")
+
+
+def breakable(text: str) -> str:
+    """``text`` with invisible places where a long word may break, after a sign such as ``/`` where it has some."""
+    return re.sub(rf"\S{{{_LONGEST + 1},}}", lambda word: _broken(word[0]), text)
+
+
+def _broken(word: str) -> str:
+    return _BREAK.join(re.findall(rf"[^{_JOINTS}]{{1,{_LONGEST}}}[{_JOINTS}]*|[{_JOINTS}]+", word))
+
+
+class Wrapped(QLabel):
+    """A text of several lines that is never wider than its place. ``text`` and what is copied are as it was set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._whole = ""
+        self.setWordWrap(True)
+
+    def setText(self, text: str) -> None:
+        """Show another text."""
+        self._whole = text
+        super().setText(breakable(text) if self.textFormat() is Qt.TextFormat.PlainText else text)
+
+    def text(self) -> str:
+        """The text as it was set."""
+        return self._whole
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copies the text without the places to break."""
+        super().keyPressEvent(event)
+        if event.matches(QKeySequence.StandardKey.Copy):
+            _clean(QClipboard.Mode.Clipboard)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Cleans the selection too, because selecting copies on some systems."""
+        super().mouseReleaseEvent(event)
+        if self.hasSelectedText() and QGuiApplication.clipboard().supportsSelection():
+            _clean(QClipboard.Mode.Selection)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """A menu whose *Copy* leaves them out as well."""
+        if self.hasSelectedText():
+            menu = QMenu(self)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            selected = self.selectedText().replace(_BREAK, "")
+            menu.addAction("Copy").triggered.connect(lambda: QGuiApplication.clipboard().setText(selected))
+            menu.popup(event.globalPos())
+
+
+def _clean(mode: QClipboard.Mode) -> None:
+    board = QGuiApplication.clipboard()
+    text = board.text(mode)
+    if _BREAK in text:
+        board.setText(text.replace(_BREAK, ""), mode)

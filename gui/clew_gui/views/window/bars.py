@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTabBar, QWidget
 
 from clew_gui.views.presentation.menu_entries import MenuActions
@@ -14,7 +14,6 @@ from clew_gui.views.theme.parts import (
     IconButton,
     column,
     label,
-    native_keys,
     row,
     set_role,
 )
@@ -67,17 +66,6 @@ class TopBar(QWidget):
 # The head of the centre: which exercise is open, its goal, and the tabs.
 
 
-TABS = ("Guide", "Run", "Compare", "Speed-up", "Cluster", "Report")
-_TIPS = (
-    "What to do and what to watch (Ctrl+1)",
-    "The run and its curves (Ctrl+2)",
-    "Runs beside each other: curves, settings, results (Ctrl+3)",
-    "How much faster several devices are (Ctrl+4)",
-    "What workers and parameter servers do (Ctrl+5)",
-    "Your report, and the file to hand in (Ctrl+6)",
-)
-
-
 class GoalChip(QFrame):
     """The exercise's first goal, or how many are reached: shape and words, not colour alone."""
 
@@ -104,8 +92,6 @@ class GoalChip(QFrame):
 class ExerciseHead(QWidget):
     """Shows title, subtitle, goal and tabs of an exercise."""
 
-    tab_chosen = Signal(int)
-
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
@@ -121,9 +107,6 @@ class ExerciseHead(QWidget):
         self.tabs.setUsesScrollButtons(False)
         self.tabs.setElideMode(Qt.TextElideMode.ElideNone)
         self.tabs.setAccessibleName("Views of this exercise")
-        for name, tip in zip(TABS, _TIPS, strict=True):
-            self.tabs.setTabToolTip(self.tabs.addTab(name), native_keys(tip))
-        self.tabs.currentChanged.connect(self.tab_chosen)
         column(
             row(self.title, 4, self.subtitle, self.goal, gap=8, margins=(20, 12, 20, 4)),
             row(self.tabs, None, margins=(20, 0, 20, 0)),

@@ -17,7 +17,7 @@ from clew_gui.views.presentation.remedies import RemedyButtons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, column, lay_out_now, line, panel, tab_in_order
+from clew_gui.views.theme.parts import Appearance, IconButton, column, line, native_keys, panel, tab_in_order
 from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -29,12 +29,6 @@ TALL = 860
 FIRST_SIZE = (1440, 900)
 SMALLEST = (1000, 640)
 STRIP = 40
-COMPARE_TAB = 2
-SPEEDUP_TAB = 3
-CLUSTER_TAB = 4
-REPORT_TAB = 5
-_FOLDS_RUNS = {0: "runs:guide", SPEEDUP_TAB: "runs:speedup", CLUSTER_TAB: "runs:cluster", REPORT_TAB: "runs:report"}
-"""Tabs that need the height of the runs below them, and what their fold is called."""
 _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
 
@@ -48,15 +42,6 @@ class Strip(QWidget):
         self.setFixedWidth(STRIP)
         self.button = IconButton(appearance, glyph, name, f"{name} ({keys})")
         column(self.button, None, margins=(6, 10, 6, 0), parent=self)
-
-
-def _late_page() -> QWidget:
-    """A tab whose widgets come when it is first shown."""
-    page = QWidget()
-    page.setObjectName("canvas")
-    page.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-    column(gap=0, parent=page)
-    return page
 
 
 class MainWindow(QMainWindow):
@@ -94,12 +79,10 @@ class MainWindow(QMainWindow):
 
     def _build(self) -> None:
         self.pages = QStackedWidget()
-        self.pages.addWidget(self.guide)
-        self.pages.addWidget(self.run_view)
-        self._late = {tab: _late_page() for tab in (COMPARE_TAB, SPEEDUP_TAB, CLUSTER_TAB, REPORT_TAB)}
-        for page in self._late.values():
-            self.pages.addWidget(page)
-        self.head.tabs.setTabVisible(CLUSTER_TAB, False)
+        self._tab_folds: list[str] = []
+        """The name of the fold of the runs for each tab that needs their height, else empty."""
+        self.add_tab(self.guide, "Guide", "What to do and what to watch (Ctrl+1)", "guide")
+        self.add_tab(self.run_view, "Run", "The run and its curves (Ctrl+2)")
         work = QWidget()
         column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
         self._rows = QSplitter(Qt.Orientation.Vertical)
@@ -122,7 +105,7 @@ class MainWindow(QMainWindow):
         box.setStretchFactor(self._columns, 1)
         self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
-        self.head.tab_chosen.connect(self._show_tab)
+        self.head.tabs.currentChanged.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
         self.run_view.controls.page_changed.connect(lambda _page: self._apply_folds())
         self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
@@ -141,8 +124,8 @@ class MainWindow(QMainWindow):
 
     def _key(self, name: str) -> str:
         tab = self.head.tabs.currentIndex()
-        if name == "runs" and tab in _FOLDS_RUNS:
-            return _FOLDS_RUNS[tab]
+        if name == "runs" and self._tab_folds[tab]:
+            return f"runs:{self._tab_folds[tab]}"
         if not self._small(name):
             return f"{name}:large"
         return f"{name}:{self._high_content() if name == 'runs' else ''}small"
@@ -157,7 +140,8 @@ class MainWindow(QMainWindow):
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
         key = self._key(name)
-        return self._folds.get(key, key in _FOLDS_RUNS.values() or (self._small(name) and name != "form"))
+        rule = key in map("runs:{}".format, filter(None, self._tab_folds)) or (self._small(name) and name != "form")
+        return self._folds.get(key, rule)
 
     def fold(self, name: str, folded: bool) -> None:
         """Fold or unfold by hand; remembered for windows of this size."""
@@ -203,10 +187,8 @@ class MainWindow(QMainWindow):
         self.resize(state.width or FIRST_SIZE[0], state.height or FIRST_SIZE[1])
         if state.maximized:
             self.setWindowState(Qt.WindowState.WindowMaximized)
+        self.show_tab(1)
         self._apply_folds()
-        tab = state.tab if self.head.tabs.isTabVisible(state.tab) else 1
-        self.head.tabs.setCurrentIndex(tab)
-        self._show_tab(tab)
 
     def come_forward(self) -> None:
         """Brings this window to the front, because someone started Clew again."""
@@ -297,26 +279,18 @@ class MainWindow(QMainWindow):
 
     # --- Tabs and closing ---------------------------------------------------------------------------------------------
 
+    def add_tab(self, page: QWidget, title: str, tip: str, fold: str = "") -> int:
+        """Adds a tab and returns its number; ``fold`` names how the runs below it are folded, if it needs their
+        height."""
+        self._tab_folds.append(fold)
+        self.pages.addWidget(page)
+        self.head.tabs.setTabToolTip(self.head.tabs.addTab(title), native_keys(tip))
+        return len(self._tab_folds) - 1
+
     def show_tab(self, tab: int) -> None:
-        """Shows a tab: Guide is 0, Run is 1; the others have constants; Cluster is not always there."""
+        """Shows a tab, if it is there: Guide is 0, Run is 1."""
         if self.head.tabs.isTabVisible(tab):
             self.head.tabs.setCurrentIndex(tab)
-
-    def offer_cluster(self, there: bool) -> None:
-        """Whether the Cluster tab is there; from one that goes away to the run."""
-        if not there and self.head.tabs.currentIndex() == CLUSTER_TAB:
-            self.show_tab(1)
-        if self.head.tabs.isTabVisible(CLUSTER_TAB) != there:
-            self.head.tabs.setTabVisible(CLUSTER_TAB, there)
-            self.head.tabs.updateGeometry()
-            lay_out_now(self.head)
-        self.actions_["cluster"].setEnabled(there)
-
-    def put_view(self, tab: int, view: QWidget) -> None:
-        """The widgets of Compare, Speed-up, Cluster or Report, which are made when the tab is first shown."""
-        layout = self._late[tab].layout()
-        if layout is not None:
-            layout.addWidget(view)
 
     def _show_tab(self, tab: int) -> None:
         self.pages.setCurrentIndex(tab)

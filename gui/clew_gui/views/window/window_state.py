@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 import tomli_w
 
-from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.runs.run_choices import ChoicesMemory
 from clew_shared.base.foreign import from_toml
 from clew_shared.base.private_files import make_private, write_private
@@ -23,6 +22,21 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
 """A size in logical pixels, up to Qt's ``QWIDGETSIZE_MAX``: with a number that is no C int the window would not
 open."""
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class CompareState(msgspec.Struct, frozen=True):
+    """The state in which the Compare tab was left: the picture, which runs ("ticked" or "listed"), and the values of
+    the fields; empty means as on the first start. ``scales`` are the metrics whose scale a person chose, as "exercise
+    metric", and whether it is logarithmic."""
+
+    page: str = ""
+    runs: str = ""
+    value: str = ""
+    colour: str = ""
+    x: str = ""
+    target: str = ""
+    group: bool = True
+    scales: dict[str, bool] = {}
 
 
 class WindowState(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,58 +1,157 @@
-"""Joins the Speed-up tab to the window: which study it shows, and the runs that its button asks for."""
+"""The Speed-up tab: which scaling is shown, its sentence, both plots, the table, and the button that measures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QWidget
 
+from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.speedup import ScalingRun, SpeedupScene, as_csv, speedup_page, speedup_scene
 from clew_gui.jobs.job import Place
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.tabs.tab import Tab
+from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
+from clew_gui.views.form.fields import NumberEdit
 from clew_gui.views.presentation import words
-from clew_gui.views.speedup.speedup_view import COUNTS, REPEATS, SpeedupView
-from clew_gui.views.theme.parts import set_role
-from clew_gui.views.window.window import SPEEDUP_TAB, MainWindow
+from clew_gui.views.presentation.menu_entries import Action
+from clew_gui.views.tabs.tab import NARROW, Tab, low_card
+from clew_gui.views.theme.parts import (
+    Button,
+    Elided,
+    Glyph,
+    IconButton,
+    Segments,
+    column,
+    label,
+    lay_out_now,
+    row,
+    set_role,
+)
+from clew_gui.views.theme.tables import ReadOnlyTable
+from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import BATCH_SIZE, STEPS, convert
+from clew_shared.params import BATCH_SIZE, STEPS, ParamSpec, convert
 from clew_shared.spec import RunSpec
 from clew_shared.study.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 from clew_shared.study.sweep import read_values
 
+Kind = Literal["strong", "weak"]
+KINDS = (("strong", "Strong scaling"), ("weak", "Weak scaling"))
+_KIND_TIPS = {
+    "strong": "One batch is divided among the devices: how much sooner is the same work done?",
+    "weak": "Each device gets a whole batch: how much more work is done in the same time?",
+}
+REPEATS = ParamSpec(
+    name="repeats",
+    kind="int",
+    label="Repeats",
+    default=3,
+    ge=1,
+    le=20,
+    help="How often each number of devices is measured. The intervals come from the repeats.",
+)
+COUNTS = ParamSpec(
+    name="counts",
+    kind="int",
+    label="Devices",
+    default=1,
+    ge=1,
+    le=1024,
+    help="The numbers of devices, or of nodes, to measure, such as 1, 2, 4. Empty: those that are shown.",
+)
 USUAL = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""
-Kind = Literal["strong", "weak"]
+_NAMED = 780
+"""The width from which on the number of repeats has its name beside it."""
 
 
-class SpeedupActions(Tab[SpeedupView]):
-    """The tab *Speed-up*: which study it shows, and the runs that its button asks for."""
+class SpeedupTab(Tab):
+    """Shows what one scaling study of the open exercise measured, and measures another."""
 
-    NUMBER = SPEEDUP_TAB
+    entry = Action("speedup", "S&peed-up", "Ctrl+4", "How much faster several devices are")
     EXPORT = "Export the speed-up", "speed-up"
 
-    def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window, controller)
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+        super().__init__(window, controller, places)
         self._chosen_kind: Kind | None = None
         self.scene: SpeedupScene | None = None
+        self._rest = QWidget()
+        self._rest.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
+        self._pair = self._plots()
+        self.lay_out(self._bar(), self._banner(), self._pair, self._table_card(), self._rest, grows=self._pair)
         window.next_run.edited.connect(self._update_button)
 
-    def make_view(self) -> SpeedupView:
-        """Makes the tab's widgets."""
-        view = SpeedupView(self._window.appearance)
-        view.kind_chosen.connect(self._choose)
-        view.measure_asked.connect(self.measure)
-        view.study_edited.connect(self._update_button)
-        view.export_asked.connect(self.export)
-        return view
+    # --- Building -----------------------------------------------------------------------------------------------------
+
+    def _bar(self) -> QWidget:
+        appearance = self._appearance
+        self.kinds = Segments(KINDS, "strong", "Scaling")
+        for key, _ in KINDS:
+            self.kinds.button(key).setToolTip(_KIND_TIPS[key])
+        self.kinds.chosen.connect(self._choose)
+        self.progress = Elided("", "caption", "2")
+        self.progress.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.repeats = NumberEdit(REPEATS)
+        self.repeats.set_value(REPEATS.default)
+        self.repeats.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.repeats.setFixedWidth(44)
+        self.repeats.setAccessibleName(REPEATS.label)
+        self.repeats.setToolTip(REPEATS.help)
+        self.repeats.edited.connect(self._update_button)
+        self.counts = QLineEdit()
+        self.counts.setFixedWidth(92)
+        self.counts.setAccessibleName("Numbers of devices")
+        self.counts.setToolTip(COUNTS.help)
+        self.counts.textChanged.connect(self._update_button)
+        self._name = label(REPEATS.label, "body", "2")
+        self._name.setBuddy(self.repeats)
+        self.measure = Button(appearance, "Measure", "primarySmall", "play")
+        self.measure.clicked.connect(self._ask)
+        self.files = self.files_button()
+        self._bar_box = QWidget()
+        self._bar_box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        fields = (self.counts, self._name, self.repeats)
+        row(self.kinds, self.progress, *fields, self.measure, self.files, gap=8, parent=self._bar_box)
+        return self._bar_box
+
+    def _banner(self) -> QFrame:
+        self.sentence = label("", "subtitle", wrap=True)
+        self.detail = label("", "body", "2", wrap=True)
+        self._glyph = Glyph(self._appearance, "info", "accent", 18)
+        head = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
+        head.setStretch(1, 1)
+        self.note = low_card(head, "note")
+        return self.note
+
+    def _plots(self) -> QWidget:
+        self.canvases = tuple(ChartView(self._appearance, name, least=150) for name in ("Speed-up", "Efficiency"))
+        self._heads = (label("", "subtitle"), label("", "subtitle"))
+        self._captions = (Elided("", "caption", "2"), Elided("", "caption", "2"))
+        heads = [row(head, caption, gap=8) for head, caption in zip(self._heads, self._captions, strict=True)]
+        return self.pair((heads[0], self.canvases[0], 5), (heads[1], self.canvases[1], 4))
+
+    def _table_card(self) -> QFrame:
+        self._title = label("", "subtitle")
+        self._caption = Elided("", "caption", "2")
+        copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
+        self.table = ReadOnlyTable("Speed-up by number of devices", whole=True)
+        copy.clicked.connect(self.table.copy)
+        head = row(self._title, self._caption, copy, gap=8)
+        self._table_frame = low_card(column(head, self.table, gap=4, margins=(14, 8, 8, 8)))
+        return self._table_frame
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
@@ -69,8 +168,8 @@ class SpeedupActions(Tab[SpeedupView]):
         found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
         cores = operating_system.usable_cores() if here else 0
         self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
-        self.view.kinds.choose(kind)
-        self.view.show_scene(self.scene, _progress(runs), _when(runs))
+        self.kinds.choose(kind)
+        self._show_scene(self.scene, _progress(runs), _when(runs))
         self._update_button()
 
     def _study(self, runs: Sequence[RunModel]) -> tuple[Kind, list[RunModel]]:
@@ -89,33 +188,62 @@ class SpeedupActions(Tab[SpeedupView]):
         self._chosen_kind = "weak" if kind == "weak" else "strong"
         self.refresh()
 
+    def _show_scene(self, scene: SpeedupScene, progress: str, when: str) -> None:
+        """Show what a study measured: how far it is, and when it was done."""
+        set_role(self.note, "warnNote" if scene.conclusion.shared else "note")
+        self._glyph.set_glyph("info", "warn" if scene.conclusion.shared else "accent")
+        self.sentence.setText(scene.conclusion.sentence)
+        self.detail.setText(scene.conclusion.detail)
+        self.detail.setVisible(bool(scene.conclusion.detail))
+        self.progress.set_text(progress)
+        measured = bool(scene.plots)
+        self._pair.setVisible(measured)
+        self._rest.setVisible(not measured)
+        self._table_frame.setVisible(measured)
+        self.files.setEnabled(measured)
+        for plot, head, caption, canvas in zip(scene.plots, self._heads, self._captions, self.canvases, strict=False):
+            head.setText(plot.title)
+            caption.set_text(plot.caption)
+            canvas.setAccessibleName(plot.title)
+            canvas.show_chart(partial(LinesChart, plot, names=canvas is self.canvases[0]))
+        self._title.setText(scene.title)
+        self._caption.set_text(", ".join(filter(None, (scene.caption, when))))
+        self.table.fill(scene.table)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Hides what has no room beside the button."""
+        super().resizeEvent(event)
+        self._name.setVisible(self.width() >= _NAMED)
+        self.counts.setVisible(self.width() >= NARROW)
+        lay_out_now(self._bar_box, self)
+
     # --- Measuring ----------------------------------------------------------------------------------------------------
 
     def _update_button(self) -> None:
         """Updates the button: what it would measure, or why it cannot."""
         card, form = self._controller.scope.card, self._window.next_run
-        if self._view is None or card is None:
+        if card is None:
             return
         usual = spread_over(card, form.spec().strategy)
-        self._view.counts.setPlaceholderText(_listed(usual.counts) if usual is not None else "")
+        self.counts.setPlaceholderText(_listed(usual.counts) if usual is not None else "")
         chosen, wrong_counts = self._chosen(usual)
         spread = usual if wrong_counts is not None else chosen
-        set_role(self._view.counts, "bad" if wrong_counts is not None else "", "state")
-        self._view.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
+        set_role(self.counts, "bad" if wrong_counts is not None else "", "state")
+        self.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
         alone = "" if spread is not None else _why_alone(card)
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
         wrong = wrong_counts or wrong
         reason = alone or refused or (wrong.text if wrong is not None else "")
-        self._view.measure.allow(not reason, reason)
+        self.measure.allow(not reason, reason)
 
     def _repeats(self) -> tuple[int, Problem | None]:
-        value, wrong = convert(REPEATS, self.view.repeats.raw())
+        value, wrong = convert(REPEATS, self.repeats.raw())
         return value if isinstance(value, int) else 1, wrong
 
     def _chosen(self, usual: Spread | None) -> tuple[Spread | None, Problem | None]:
         """The spread over the numbers that were typed, if there are any, and what is wrong with them."""
-        text = self.view.counts.text()
+        text = self.counts.text()
         if usual is None or not text.strip():
             return usual, None
         values, wrong = read_values(COUNTS, text)
@@ -136,12 +264,12 @@ class SpeedupActions(Tab[SpeedupView]):
         base = msgspec.structs.replace(base, params={**base.params, **size})
         if spread.strategy != base.strategy:
             base = msgspec.structs.replace(base, strategy=spread.strategy, options={}, nodes=1)
-        weak = self.view.kinds.current() == "weak"
+        weak = self.kinds.current() == "weak"
         warm_up = usual_warm_up(values.get(STEPS))
         repeats, _ = self._repeats()
         return scaling_study(base, spread.counts, axis=spread.axis, repeats=repeats, warm_up=warm_up, weak=weak)
 
-    def measure(self) -> None:
+    def _ask(self) -> None:
         """Queue the study's runs where the form says; the tab shows each as it finishes."""
         study = self.study()
         if study is None or self._controller.scope.card is None:
@@ -158,7 +286,7 @@ class SpeedupActions(Tab[SpeedupView]):
     def _start(self, specs: Sequence[RunSpec], kind: Kind, place: Place | None) -> None:
         self._chosen_kind = kind
         self._controller.start_all(specs, place)
-        self._window.show_tab(SPEEDUP_TAB)
+        self.open()
         self.refresh()
 
     # --- Files --------------------------------------------------------------------------------------------------------
@@ -167,7 +295,7 @@ class SpeedupActions(Tab[SpeedupView]):
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
         if self.scene is None or self._controller.scope.card is None:
             return
-        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._window.appearance.theme
+        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._appearance.theme
         if kind == "csv":
             path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8", newline="\n")
         else:

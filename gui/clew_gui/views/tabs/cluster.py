@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import ClassVar, Literal
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QFrame,
-    QListWidget,
-    QListWidgetItem,
-    QSizePolicy,
-    QWidget,
-)
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF, QKeySequence, QShortcut
+from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QSizePolicy, QWidget
 
 from clew_gui.charts.cluster import (
     ClusterEvent,
     ClusterScene,
     Role,
     StalenessChart,
-    Timeline,
     TimelineChart,
+    as_it_was,
+    cluster_page,
+    cluster_scene,
+    config_parts,
     timeline_height,
 )
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.ticks import Span
+from clew_gui.session.runs import RunModel
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.charts.chart_view import ChartView
-from clew_gui.views.plots.replay import ReplayBar
+from clew_gui.views.charts.files import write_page
+from clew_gui.views.charts.painter import SIZES
+from clew_gui.views.plots.replay import ReplayBar, replay_steps
 from clew_gui.views.presentation import words
+from clew_gui.views.presentation.menu_entries import Action
+from clew_gui.views.tabs.tab import Tab, low_card
 from clew_gui.views.theme.parts import (
     PICTURES,
     Appearance,
@@ -40,16 +45,20 @@ from clew_gui.views.theme.parts import (
     Pill,
     Segments,
     column,
-    export_button,
-    frame,
     label,
     native_keys,
     row,
-    scrolling,
     tab_from,
 )
 from clew_gui.views.theme.theme import font
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import on_servers
+from clew_shared.exporters.tables import write_updates_csv
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.study.scaling import figures
+from clew_shared.wire.messages import DisturbCluster
 
 _SPEEDS = (("1", "×1"), ("2", "×2"), ("5", "×5"))
 _SPEED_TIPS = {
@@ -61,7 +70,6 @@ _TOLD_WITHIN_S = 3.0
 """The seconds for which a clicked choice stays, until the journal reports the result."""
 _ALL = 0.97
 """The share of the run from which on the timeline shows the whole run."""
-_NARROW = 560
 _HOST = 150
 """The largest width of a host's name."""
 _SPEED = 138
@@ -74,13 +82,9 @@ _SHOWN_EVENTS = 4
 class RoleRow(QWidget):
     """One process: its role, host, state and work, and the buttons that disturb it."""
 
-    slow_asked = Signal(int, float)
-    """Asks that this worker take so many times as long."""
-    kill_asked = Signal(str, int)
-
-    def __init__(self, appearance: Appearance, role: Role) -> None:
+    def __init__(self, appearance: Appearance, role: Role, disturb: Callable[..., None]) -> None:
         super().__init__()
-        self._role, self._asked = role, 0.0
+        self._role, self._asked, self._disturb = role, 0.0, disturb
         self.name = label(role.name, "strong")
         self.host = label("", "mono", "2")
         self.pill = Pill(appearance)
@@ -99,7 +103,7 @@ class RoleRow(QWidget):
             appearance, "Kill", "flat", "cross", f"End the process of {role.name.lower()} at once", ink="bad"
         )
         self.kill.setAccessibleName(f"Kill {role.name.lower()}")
-        self.kill.clicked.connect(lambda: self.kill_asked.emit(role.role, role.number))
+        self.kill.clicked.connect(lambda: disturb("kill", role.role, role.number))
         for widget, there in ((self.speed, role.role == "worker"), (self.kill, role.role != "chief")):
             room = widget.sizePolicy()
             room.setRetainSizeWhenHidden(True)
@@ -126,36 +130,29 @@ class RoleRow(QWidget):
 
     def _slow(self, factor: str) -> None:
         self._asked = time.monotonic()
-        self.slow_asked.emit(self._role.number, float(factor))
+        self._disturb("slow", "worker", self._role.number, float(factor))
 
 
-class ClusterView(QWidget):
-    """Shows what one run with parameter servers does."""
+class ClusterTab(Tab):
+    """Shows what one run with parameter servers does, and disturbs it."""
 
-    slow_asked = Signal(int, float)
-    kill_asked = Signal(str, int)
-    add_asked = Signal()
-    config_asked = Signal()
-    export_asked = Signal(str)
-    """Asks to write "png", "svg" or "csv"."""
-    seen_changed = Signal(object)
-    """Asks for this Span of the training time, or None: follow the run."""
+    entry = Action("cluster", "Cl&uster", "Ctrl+5", "What workers and parameter servers do")
+    EXPORT = "Export the cluster", "cluster"
+    FILES: ClassVar = {**Tab.FILES, "csv": "Updates (*.csv)"}
+    KINDS: ClassVar = {**PICTURES, "csv": "The updates, CSV…"}
 
-    def __init__(self, appearance: Appearance) -> None:
-        super().__init__()
-        self._appearance = appearance
-        self.setObjectName("canvas")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        inside = QWidget()
-        inside.setObjectName("canvas")
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+        super().__init__(window, controller, places)
+        self._seen: tuple[str, Span | None] = ("", None)
+        self.scene: ClusterScene | None = None
+        self._replay = window.run_view.plots.replay
+        self._replay.moved.connect(self.refresh)
         self.rows: dict[tuple[str, int], RoleRow] = {}
         self._events: tuple[ClusterEvent, ...] | None = None
-        self._timeline: Timeline | None = None
-        parts = (self._roles_card(), self._timeline_card(), self._plots(), self._banner(), self._events_card())
-        whole = column(*parts, gap=8, margins=(16, 10, 16, 10), parent=inside)
-        whole.setStretchFactor(self._pair, 1)
-        area = scrolling(inside, takes_focus=True)
-        column(area, gap=0, parent=self)
+        plots = self._plots()
+        parts = (self._roles_card(), self._timeline_card(), plots, self._banner(), self._events_card())
+        self.lay_out(*parts, grows=plots, gap=8)
+        self.offer(False)
 
     # --- Building -----------------------------------------------------------------------------------------------------
 
@@ -163,25 +160,24 @@ class ClusterView(QWidget):
         appearance = self._appearance
         self.caption = Elided("", "caption", "2")
         self.add = Button(appearance, "Add a worker", "quiet", "plus", "Start one more worker")
-        self.add.clicked.connect(self.add_asked)
+        self.add.clicked.connect(lambda: self._disturb("add"))
         self.config = Button(
             appearance, "TF_CONFIG", "quiet", "script", "The ClusterSpec and the TF_CONFIG of each process"
         )
-        self.config.clicked.connect(self.config_asked)
-        kinds = {**PICTURES, "csv": "The updates, CSV…"}
-        self.export = export_button(self._appearance, "Export the cluster's plots", kinds, self.export_asked.emit)
+        self.config.clicked.connect(self.show_config)
+        self.files = self.files_button()
         self._rows_box = column(gap=0)
         title = label("Who does what", "subtitle")
-        head = row(title, self.caption, self.add, self.config, self.export, gap=8)
-        return _card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
+        head = row(title, self.caption, self.add, self.config, self.files, gap=8)
+        return low_card(column(head, self._rows_box, gap=2, margins=(14, 7, 8, 8)))
 
     def _timeline_card(self) -> QFrame:
         self.timeline = ChartView(self._appearance, "Updates of each worker", keys=True, control=True)
         self.timeline.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.timeline.zoomed.connect(lambda frame: self.seen_changed.emit(frame.x))
-        self.timeline.double_clicked.connect(lambda _tile: self.seen_changed.emit(None))
+        self.timeline.zoomed.connect(lambda frame: self._see(frame.x))
+        self.timeline.double_clicked.connect(lambda _tile: self._see(None))
         follow = QShortcut(QKeySequence(Qt.Key.Key_End), self.timeline, context=Qt.ShortcutContext.WidgetShortcut)
-        follow.activated.connect(lambda: self.seen_changed.emit(None))
+        follow.activated.connect(lambda: self._see(None))
         self._timeline_caption = Elided("", "caption", "2")
         self.seen = Segments(
             (("latest", "Latest"), ("part", "Part"), ("all", "Whole run")), "latest", "What the timeline shows"
@@ -194,33 +190,24 @@ class ClusterView(QWidget):
         self.seen.chosen.connect(self._choose_seen)
         head = row(label("Updates", "subtitle"), self._timeline_caption, self.seen, gap=8)
         self.replay = ReplayBar(self._appearance, self)
-        return _card(column(head, self.timeline, self.replay, gap=2, margins=(14, 7, 12, 6)))
+        self.replay.moved.connect(self._replay.go_to)
+        return low_card(column(head, self.timeline, self.replay, gap=2, margins=(14, 7, 12, 6)))
 
     def _plots(self) -> QWidget:
         self.staleness = ChartView(self._appearance, "Staleness of the gradients", least=150)
         self.rates = ChartView(self._appearance, "Images per second of each worker", least=150)
         self._stale_caption, self._rates_title = Elided("", "caption", "2"), label("Images/s", "subtitle")
-        self._pair = QWidget()
-        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self._pair)
-        self._box.setContentsMargins(0, 0, 0, 0)
-        self._box.setSpacing(8)
         heads = (
             row(label("Staleness", "subtitle"), self._stale_caption, gap=8),
             row(self._rates_title, Elided("of each worker", "caption", "2"), gap=8),
         )
-        for head, plot, share in zip(heads, (self.staleness, self.rates), (4, 5), strict=True):
-            inside = column(head, plot, gap=4, margins=(14, 8, 12, 6))
-            inside.setStretchFactor(plot, 1)
-            self._box.addWidget(frame("card", inside), share)
-        return self._pair
+        return self.pair((heads[0], self.staleness, 4), (heads[1], self.rates, 5))
 
     def _banner(self) -> QFrame:
         self.sentence = label("", "body", wrap=True)
         head = row(Glyph(self._appearance, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
         head.setStretch(1, 1)
-        note = frame("note", head)
-        note.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        return note
+        return low_card(head, "note")
 
     def _events_card(self) -> QFrame:
         self.events = QListWidget()
@@ -229,18 +216,49 @@ class ClusterView(QWidget):
         self.events.itemActivated.connect(self._show_event)
         self.events.itemClicked.connect(self._show_event)
         head = row(label("Events", "subtitle"), Elided("choose one to see it in the timeline", "caption", "2"), gap=8)
-        return _card(column(head, self.events, gap=2, margins=(14, 7, 8, 6)))
+        return low_card(column(head, self.events, gap=2, margins=(14, 7, 8, 6)))
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def show_scene(self, scene: ClusterScene, refusal: str, follows: bool, can_configure: bool) -> None:
+    def run(self) -> RunModel | None:
+        """The selected run if it has parameter servers, else the newest such run of the open exercise."""
+        scope = self._controller.scope
+        able = [run for run in scope.runs() if on_servers(run.spec.strategy)]
+        chosen = scope.run()
+        return chosen if chosen in able else able[-1] if able else None
+
+    def refresh(self) -> None:
+        """Offer the tab if there is such a run, and show it; cheap if nothing changed or it is out of sight."""
+        run = self.run()
+        self.offer(run is not None)
+        if run is None or not self.in_sight():
+            return
+        history, until = run.history, self._replay.chosen
+        taken = history.updates.counts.applied + history.updates.counts.dropped
+        seen = self._seen[1] if self._seen[0] == run.id else None
+        state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen, until)
+        if not self.is_new(state):
+            return
+        replay, steps = self.replay, replay_steps(history.last_step, even=True)
+        replay.setVisible(len(steps) > 1)
+        replay.offer(steps, between=True)
+        replay.go_to(until)
+        past, state_then = (history, run.state) if until is None else (as_it_was(history, until), RunState.RUNNING)
+        self.scene = cluster_scene(past, run.spec, self._controller.scope.card, state_then, seen)
+        self._show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
+
+    def _see(self, seen: Span | None) -> None:
+        run = self.run()
+        self._seen = (run.id if run is not None else "", seen)
+        self.refresh()
+
+    def _show_scene(self, scene: ClusterScene, refusal: str, follows: bool, can_configure: bool) -> None:
         """Show a run. ``refusal`` says why it cannot be disturbed, ``follows`` whether the timeline shows the end."""
         self.caption.set_text(scene.caption)
         threads = "The workers are threads of one process" if scene.threads else ""
         self._show_roles(scene.roles, refusal, threads)
         self.add.allow(not (refusal or threads), refusal or threads)
         self.config.allow(can_configure, threads or "No process has reported its address yet")
-        self._timeline = scene.timeline
         self.timeline.setFixedHeight(timeline_height(scene.timeline))
         self.timeline.show_chart(partial(TimelineChart, scene.timeline))
         some = any(len(lane.arrived) + len(lane.dropped) for lane in scene.timeline.lanes)
@@ -253,7 +271,7 @@ class ClusterView(QWidget):
         self._rates_title.setText(scene.rates.title if scene.rates is not None else "Images/s")
         self.rates.show_chart(partial(LinesChart, scene.rates) if scene.rates is not None else None)
         self.sentence.setText(scene.sentence)
-        self.export.setEnabled(stale is not None)
+        self.files.setEnabled(stale is not None)
         self._show_events(scene.events)
 
     def _show_roles(self, roles: Sequence[Role], refusal: str, threads: str) -> None:
@@ -262,12 +280,12 @@ class ClusterView(QWidget):
             for old in self.rows.values():
                 self._rows_box.removeWidget(old)
                 old.deleteLater()
-            self.rows = {key: RoleRow(self._appearance, role) for key, role in zip(wanted, roles, strict=True)}
+            self.rows = {
+                key: RoleRow(self._appearance, role, self._disturb) for key, role in zip(wanted, roles, strict=True)
+            }
             for new in self.rows.values():
-                new.slow_asked.connect(self.slow_asked)
-                new.kill_asked.connect(self.kill_asked)
                 self._rows_box.addWidget(new)
-            before: QWidget = self.export
+            before: QWidget = self.files
             for new in self.rows.values():
                 tab_from(before, new)
                 before = new.kill
@@ -299,28 +317,66 @@ class ClusterView(QWidget):
 
     def _choose_seen(self, which: str) -> None:
         """The part that is shown stays; if the whole run is shown, its second half does."""
-        if self._timeline is None or which == "latest":
-            self.seen_changed.emit(None)
+        if self.scene is None or which == "latest":
+            self._see(None)
             return
-        seen, whole = self._timeline.x, self._timeline.whole
+        seen, whole = self.scene.timeline.x, self.scene.timeline.whole
         part = seen if seen.size < _ALL * whole.size else Span(0.5 * (whole.low + whole.high), whole.high)
-        self.seen_changed.emit(part if which == "part" else whole)
+        self._see(part if which == "part" else whole)
 
     def _show_event(self, item: QListWidgetItem) -> None:
         """The timeline around an event."""
         clock = item.data(Qt.ItemDataRole.UserRole)
-        if isinstance(clock, float) and self._timeline is not None:
-            half = self._timeline.x.size / 2
-            self.seen_changed.emit(Span(max(0.0, clock - half), max(clock, half) + half))
+        if isinstance(clock, float) and self.scene is not None:
+            half = self.scene.timeline.x.size / 2
+            self._see(Span(max(0.0, clock - half), max(clock, half) + half))
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Puts the plots above each other if they would be too narrow."""
-        super().resizeEvent(event)
-        narrow = self.width() < _NARROW
-        self._box.setDirection(QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight)
+    def _disturb(
+        self,
+        action: Literal["slow", "kill", "add"],
+        role: Literal["worker", "ps"] = "worker",
+        index: int = 0,
+        factor: float = 1.0,
+    ) -> None:
+        run, session = self.run(), self._controller.scope.session
+        if run is None:
+            return
+        request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
+        try:
+            session.disturb(request)
+        except ProblemError as error:
+            self._controller.refused(error)
+
+    def show_config(self) -> None:
+        """The ClusterSpec and each process's TF_CONFIG as they were built."""
+        run = self.run()
+        if run is None:
+            return
+        text = "\n\n\n".join(
+            f"# {part.title}\n# On the slides: {part.slide}\n\n{part.text}" for part in config_parts(run.history)
+        )
+        sentence = f"Addresses as the processes of run {run.number} reported them."
+        PythonDialog(self._window, self._appearance, "ClusterSpec and TF_CONFIG", sentence, text, "The cluster").open()
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def write(self, kind: str, path: Path) -> None:
+        """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
+        run, card = self.run(), self._controller.scope.card
+        if self.scene is None or run is None:
+            return
+        title, theme = words.run_title(run, card), self._appearance.theme
+        if kind == "csv":
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write_updates_csv(run.history, file)
+        else:
+            write_page(path, cluster_page(self.scene, title, theme, SIZES), kind)
 
 
-def _card(inside: QBoxLayout) -> QFrame:
-    card = frame("card", inside)
-    card.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-    return card
+def _refusal(run: RunModel) -> str:
+    """Says why the run's processes cannot be disturbed now; empty while it trains."""
+    if run.state in TERMINAL:
+        return f"Run {run.number} has ended"
+    if run.link_stale:
+        return f"The link to run {run.number} is silent"
+    return "" if run.state is RunState.RUNNING else f"Run {run.number} is not training now"

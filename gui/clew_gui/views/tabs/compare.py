@@ -2,73 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QIcon, QPainter
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QSizePolicy,
-    QSplitter,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QSplitter, QWidget
 
-from clew_gui.charts.compare import RESULT, CompareChart, CompareOptions, CompareScene, Form, ink_stroke
-from clew_gui.views.charts.chart_view import ChartView
-from clew_gui.views.charts.painter import pen_of
-from clew_gui.views.compare.compare_state import CompareState
-from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
-from clew_gui.views.theme.parts import (
-    PICTURES,
-    Appearance,
-    Elided,
-    IconButton,
-    Segments,
-    blank,
-    column,
-    export_button,
-    frame,
-    label,
-    row,
-    set_role,
+from clew_gui.charts.compare import (
+    RESULT,
+    SECONDS_TO,
+    STEPS_TO,
+    CompareChart,
+    ComparedRun,
+    CompareOptions,
+    CompareScene,
+    CurveCache,
+    Form,
+    Judged,
+    compare_page,
+    compare_scene,
+    ink_stroke,
+    to_judge,
+    with_importance,
 )
+from clew_gui.session.runs import RunModel
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.views.charts.files import write_page
+from clew_gui.views.charts.painter import SIZES, pen_of
+from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
+from clew_gui.views.presentation import words
+from clew_gui.views.presentation.menu_entries import Action
+from clew_gui.views.sites.background import call_elsewhere
+from clew_gui.views.tabs.tab import Tab
+from clew_gui.views.theme.parts import Elided, IconButton, Segments, blank, column, frame, label, row, set_role
 from clew_gui.views.theme.tables import ReadOnlyTable
-from clew_shared.params import ParamSpec, convert
+from clew_gui.views.window.window import MainWindow
+from clew_gui.views.window.window_state import CompareState
+from clew_shared.base.harmless import csv_text
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.params import LEARNING_RATE, ParamSpec, convert
+from clew_shared.run_settings import SEED, differences, label_of, settings_of
+from clew_shared.study.importance import Importance, importance_of
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
 SETS = (("ticked", "Ticked"), ("listed", "All listed"))
 TARGET = ParamSpec(name="target", kind="float", label="Target", default=None, optional=True)
 _SWATCH = QSize(18, 12)
-
-
 _LEAST_COMBO = 84
 """Pixels to which a choice shrinks before the row would push the panels beside it."""
 
 
-class CompareView(QWidget):
-    """Asks for another picture with ``changed``; the owner of the runs makes it."""
+_UNKNOWN = Importance({}, 0, "Which settings mattered is being worked out.")
 
-    changed = Signal()
-    run_chosen = Signal(str)
-    export_asked = Signal(str)
-    """Asks to write "png", "svg" or "csv"."""
 
-    def __init__(self, appearance: Appearance) -> None:
-        super().__init__()
-        self._appearance = appearance
+class CompareTab(Tab):
+    """Compares the ticked or the listed runs."""
+
+    entry = Action("compare", "Compa&re", "Ctrl+3", "Runs beside each other: curves, settings, results")
+    FOLDS_RUNS = False
+    EXPORT = "Export the comparison", "comparison"
+
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+        super().__init__(window, controller, places)
+        self._cache = CurveCache()
+        self._judged: dict[tuple[str, str], tuple[Judged, Importance]] = {}
+        """What Optuna said last of an exercise's metric, and of which results."""
+        self._judging, self._answered = False, False
+        """Whether Optuna works, and whether what it said is still to be shown."""
         self.scene: CompareScene | None = None
+        self._due = QTimer(self)
+        self._due.setSingleShot(True)
+        self._due.setObjectName("compare")
+        self._due.timeout.connect(self.refresh)
+        controller.filtered.connect(self.show_other_runs)
         self._filling = False
         self._chosen: dict[QComboBox, str] = {}
         """The settings that a person chose last, kept also while another exercise lacks them."""
         self.scales: dict[str, bool] = {}
         """The scales that a person chose, by exercise and metric."""
         self._exercise = ""
-        self._logarithmic: Collection[str] = ()
-        self.setObjectName("canvas")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.canvas = ChartView(appearance, "Comparison", least=170)
+        self._logarithmic: set[str] = set()
+        self.canvas = ChartView(self._appearance, "Comparison", least=170)
         self.canvas.picked.connect(lambda name: self._choose(int(name)))
         self.canvas.pointed.connect(lambda name: self._point(int(name or -1)))
         self.table = self._make_table()
@@ -95,8 +114,7 @@ class CompareView(QWidget):
         for one in (self.pages, self.sets):
             one.chosen.connect(lambda _key: self._edited())
         self.caption = Elided("", "caption", "2")
-        kinds = {**PICTURES, "csv": "The table, CSV…"}
-        self.export = export_button(self._appearance, "Export the comparison", kinds, self.export_asked.emit)
+        self.files = self.files_button()
         copy = IconButton(self._appearance, "copy", "Copy the table", "Copy the table, for a spreadsheet")
         copy.clicked.connect(self.table.copy)
         self.repeats = QCheckBox("Mean over seeds")
@@ -111,7 +129,7 @@ class CompareView(QWidget):
             box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             box.toggled.connect(lambda _on: self._edited())
         whole = QWidget()
-        row(self.pages, self.sets, self.repeats, None, copy, self.export, gap=4, parent=whole)
+        row(self.pages, self.sets, self.repeats, None, copy, self.files, gap=4, parent=whole)
         return whole
 
     def _second_row(self) -> QWidget:
@@ -176,10 +194,13 @@ class CompareView(QWidget):
 
     def _edited(self) -> None:
         if not self._filling:
-            scatter = self.pages.current() == "scatter"
-            for widget in (self.across, self._x_word):
-                widget.setVisible(scatter)
-            self.changed.emit()
+            self._show_axis()
+            self.refresh()
+
+    def _show_axis(self) -> None:
+        """The choice of the x axis is there for the scatter only."""
+        for widget in (self.across, self._x_word):
+            widget.setVisible(self.pages.current() == "scatter")
 
     def recall(self, state: CompareState) -> None:
         """Restores the state that another window left; names that are not known here change nothing."""
@@ -225,26 +246,6 @@ class CompareView(QWidget):
             log=self.log.isChecked(),
         )
 
-    def offer(
-        self,
-        exercise: str,
-        metrics: Sequence[tuple[str, str]],
-        settings: Sequence[tuple[str, str]],
-        x: Sequence[tuple[str, str]],
-        logarithmic: Collection[str] = (),
-    ) -> None:
-        """The exercise's metrics, and the settings that differ, by name and title; what was chosen stays while it is
-        there. ``logarithmic`` are the metrics whose plots have a logarithmic scale."""
-        self._filling = True
-        self._exercise, self._logarithmic = exercise, logarithmic
-        self._fill(self.value, metrics)
-        self._fill(self.colour, [("", "Each run"), (RESULT, "Result"), *settings])
-        self._fill(self.across, x)
-        self._show_scale()
-        for widget in (self.across, self._x_word):
-            widget.setVisible(self.pages.current() == "scatter")
-        self._filling = False
-
     def _fill(self, combo: QComboBox, choices: Sequence[tuple[str, str]]) -> None:
         if [(combo.itemData(k), combo.itemText(k)) for k in range(combo.count())] == list(choices):
             return
@@ -255,11 +256,89 @@ class CompareView(QWidget):
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
-    def show_scene(self, scene: CompareScene, caption: str) -> None:
+    def show_other_runs(self) -> None:
+        """Updates the tab in an event of its own, so that a click answers before a thousand runs are compared."""
+        if self.in_sight():
+            self._due.start(0)
+
+    def refresh(self) -> None:
+        """Show the comparison; cheap if nothing changed, and nothing while out of sight."""
+        scope = self._controller.scope
+        if not self.in_sight() or scope.card is None:
+            return
+        card, runs = scope.card, self._runs()
+        states = tuple((run.id, _version(run), run.note) for run in runs)
+        known = (card, states, scope.pinned())
+        if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
+            self._offer(card, runs)
+        options, page = self.options(), self.page()
+        state = (*known, options, page)
+        if state == self._shown and not self._answered:
+            return
+        scene = self.scene
+        if state != self._shown or scene is None:
+            styles = scope.styles()
+            compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
+            scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
+        self._shown, self._answered = state, False
+        about = card.id, scene.metric.name
+        if page == "parallel":
+            scene = with_importance(scene, card, self._judged.get(about, (None, _UNKNOWN))[1])
+        left_out = len(scene.groups) - len(scene.places) if page == "scatter" else 0
+        self._show_scene(scene, _said(len(runs), len(scene.groups), left_out))
+        if page == "parallel":
+            self._judge(about, to_judge(scene))
+
+    def _judge(self, about: tuple[str, str], results: Judged) -> None:
+        """Asks Optuna about new results in a thread, one question at a time: it takes up to a second. What it said of
+        earlier ones is shown meanwhile."""
+        if self._judging or self._judged.get(about, (None, _UNKNOWN))[0] == results:
+            return
+        self._judging = True
+
+        def keep(found: Importance) -> None:
+            self._judged[about] = results, found
+            self._judging, self._answered = False, True
+            self.refresh()
+
+        def failed(problems: tuple[Problem, ...]) -> None:
+            keep(Importance({}, 0, problems[0].text))
+
+        call_elsewhere(self, "optuna", partial(importance_of, *results), keep, failed)
+
+    def _runs(self) -> list[RunModel]:
+        """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
+        many rates."""
+        scope = self._controller.scope
+        ticked, every = set(scope.shown()), self.sets.current() == "listed"
+        found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
+        found = [run for run in found if run.spec.rate_range is None]
+        return [run for run in found if run.history.fold.step or run.history.metrics]
+
+    def _offer(self, card: ExerciseCard, runs: list[RunModel]) -> None:
+        """Offers the exercise's metrics, and the settings that differ; what was chosen stays while it is there."""
+        headline = words.headline_metric(card)
+        metrics = sorted(card.metrics, key=lambda one: one is not headline)
+        names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
+        settings = [(name, label_of(name, card)) for name in names]
+        reached = ((STEPS_TO, "Steps to the target"), (SECONDS_TO, "Seconds to the target"))
+        x = sorted((one for one in settings if one[0] != SEED), key=lambda one: one[0] != LEARNING_RATE) or [
+            (LEARNING_RATE, label_of(LEARNING_RATE, card))
+        ]
+        self._filling, self._exercise = True, card.id
+        self._logarithmic = {name for plot in card.plots if plot.log for name in plot.metrics}
+        self._fill(self.value, [(one.name, one.label) for one in metrics])
+        self._fill(self.colour, [("", "Each run"), (RESULT, "Result"), *settings])
+        self._fill(self.across, [*x, *reached])
+        self._show_scale()
+        self._show_axis()
+        self._filling = False
+
+    def _show_scene(self, scene: CompareScene, caption: str) -> None:
         """Show the picture and the table; ``caption`` says how many runs are compared."""
         before, self.scene = self.scene, scene
         self.caption.set_text(caption)
-        self.export.setEnabled(bool(scene.groups))
+        self.files.setEnabled(bool(scene.groups))
         self.canvas.lift("")
         self.canvas.show_chart(partial(CompareChart, scene, self.page()))
         if before is None or before.table != scene.table or _inks(before) != _inks(scene):
@@ -296,12 +375,45 @@ class CompareView(QWidget):
 
     def _choose(self, number: int) -> None:
         if self.scene is not None and 0 <= number < len(self.scene.groups):
-            self.run_chosen.emit(self.scene.groups[number].runs[0].id)
+            self._controller.select(self.scene.groups[number].runs[0].id)
             self.table.selectRow(number)
 
     def retheme(self) -> None:
         """Tint the swatches again."""
         self._tint()
+
+    # --- Files --------------------------------------------------------------------------------------------------------
+
+    def write(self, kind: str, path: Path) -> None:
+        """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
+        card = self._controller.scope.card
+        if self.scene is None or card is None:
+            return
+        if kind == "csv":
+            path.write_text(csv_text(self.scene.table), encoding="utf-8", newline="\n")
+        else:
+            title = f"{card.title}: {self.scene.metric.label}"
+            theme = self._appearance.theme
+            write_page(path, compare_page(self.scene, self.page(), title, theme, SIZES), kind)
+
+
+def _compared(run: RunModel, card: ExerciseCard, style: int) -> ComparedRun:
+    name, settings = words.name_of(run), settings_of(run.spec, card)
+    return ComparedRun(run.id, run.number, name, settings, run.history, _version(run), style)
+
+
+def _version(run: RunModel) -> tuple[object, ...]:
+    fold = run.history.fold
+    return id(run.history), fold.attempt, fold.step, run.state
+
+
+def _said(runs: int, groups: int, left_out: int = 0) -> str:
+    """``12 runs, 4 groups``; and how many of these have no place in the picture: no result, or 0 on a logarithmic
+    axis."""
+    said = [f"{runs} run{'' if runs == 1 else 's'}"]
+    said += [f"{groups} groups"] if groups < runs else []
+    said += [f"{left_out} not shown"] if left_out else []
+    return ", ".join(said)
 
 
 def _inks(scene: CompareScene) -> list[object]:

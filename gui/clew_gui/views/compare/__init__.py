@@ -1,1 +1,0 @@
-"""The Compare tab: runs beside each other."""

@@ -1,3 +1,0 @@
-"""The race: its dialog and the line of places above the plots."""
-
-from __future__ import annotations

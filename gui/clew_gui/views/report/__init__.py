@@ -1,1 +1,0 @@
-"""The Report tab, and reports as PDF."""
