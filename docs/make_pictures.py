@@ -230,13 +230,13 @@ def paint_cluster(theme: str, file: str) -> None:
     program.window.resize(*SIZE)
     program.window.show()
     wait(program, lambda: program.window.next_run.run.isEnabled())
-    program.controller.start(spec)
+    program.controller.starter.start((spec,))
     wait(
         program,
-        lambda: (run := program.controller.scope.run()) is not None and run.history.updates.counts.applied > 400,
+        lambda: (run := program.controller.model.run()) is not None and run.history.updates.counts.applied > 400,
     )
     program.window.show_tab(CLUSTER_TAB)
-    view, run = program.actions.cluster.view, program.controller.scope.run()
+    view, run = program.actions.cluster.view, program.controller.model.run()
     if run is not None:
         taken = run.history.updates.counts
         view.rows["worker", 1].speed.button("5").click()
@@ -289,7 +289,7 @@ def wait_until_drawn(program: Program) -> None:
     from clew_shared.journal.lifecycle import TERMINAL
 
     def is_drawn() -> bool:
-        run, said = program.controller.scope.run(), program.window.run_view.plots.canvas.accessibleDescription()
+        run, said = program.controller.model.run(), program.window.run_view.plots.canvas.accessibleDescription()
         return run is not None and run.state in TERMINAL and f"at step {run.history.fold.step - 1}" in said
 
     wait(program, is_drawn)

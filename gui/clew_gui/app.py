@@ -30,7 +30,7 @@ from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.file_checks import DataChecker, HandinCheck
-from clew_gui.views.actions.menus import MENUS, join
+from clew_gui.views.actions.menus import MENUS, join, why_not
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
@@ -71,12 +71,12 @@ class Program(QObject):
         self.app, self.places, self.memory = app, places, memory
         self.state = memory.load_window()
         choice = theme or self.state.theme
-        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, MENUS)
+        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, MENUS, why_not)
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
         self.session, manager = make_session(answers)
-        self.controller = WindowController(window, catalogue, places, self.session)
+        self.controller = WindowController(window, catalogue, places, self.session, self.state)
         self.checker = DataChecker(self, places)
         self.handins = HandinCheck(window)
         window.next_run.check_data_with(self.checker.check)
@@ -89,9 +89,9 @@ class Program(QObject):
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
         self._collector = Collector(self)
         self._closed = False
-        self._seen = self.state
-        """The state of the window a second ago."""
-        self.controller.second.connect(self._keep_what_rests)
+        self._seen = self._saved = msgspec.to_builtins(self.state)
+        """The state of the window a second ago, and the one that was saved last."""
+        self.controller.second.connect(self.save_settled_state)
         self._awake: Callable[[], None] | None = None
         """Lets the system take a hidden window's time again."""
         self.controller.second.connect(self._stay_awake)
@@ -99,10 +99,7 @@ class Program(QObject):
 
     def _recall(self) -> None:
         """Restores the state that the last window left."""
-        state, window, board = self.state, self.window, self.controller.scope.board
-        board.restore_pins(state.pinned)
-        board.recall(state.runs)
-        self.controller.scope.columns.update(state.columns)
+        state, window = self.state, self.window
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder, state.data_files)
         window.bottom.recall(state.sort, state.log_shown)
@@ -129,7 +126,7 @@ class Program(QObject):
         """Closes the window, and lets runs go on. Says so once, the first time that some are running."""
         busy = self._busy()
         if busy and not self.state.told_runs_go_on:
-            self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
+            self.state.told_runs_go_on = True
             self._show_runs_go_on(len(busy))
             return False
         self.close()
@@ -170,50 +167,40 @@ class Program(QObject):
         self.actions.setup.stop()
         self.asker.close()
         self.controller.detach()
-        self._remember(self._left())
+        self.saved_state()
+        self._save()
         self.sites.close()
         self.session.close()
 
-    def _keep_what_rests(self) -> None:
-        """Saves, once a second, what changed and has settled. Nothing is lost if the window is killed."""
+    def save_settled_state(self) -> None:
+        """Saves the window's state when it has not changed for a second. Nothing is lost if the window is killed."""
         if self._closed:
             return
-        now, before = self._left(), self._seen
+        now, before = msgspec.to_builtins(self.saved_state()), self._seen
         self._seen = now
-        if now == before and now != self.state:
-            self._remember(now)
+        if now == before and now != self._saved:
+            self._save()
 
-    def _remember(self, state: WindowState) -> None:
-        self.state = state
-        self.memory.save_window(state)
+    def _save(self) -> None:
+        self._saved = msgspec.to_builtins(self.state)
+        self.memory.save_window(self.state)
 
-    def _left(self) -> WindowState:
-        """Returns the present state of the window."""
-        controls = self.window.run_view.controls
-        card = self.controller.scope.card
-        place, asked = self.window.next_run.where.left()
-        data, folder, files = self.window.next_run.data_left()
-        return msgspec.structs.replace(
-            self.window.left_as(self.state),
-            exercise=card.id if card is not None else "",
-            theme=self.actions.theme_choice,
-            log_axes=controls.log.isChecked(),
-            smoothing=controls.smoothing.value() / 100,
-            pinned=self.controller.scope.board.pins(),
-            columns=dict(self.controller.scope.columns),
-            place=place,
-            asked=asked,
-            runs=self.controller.scope.board.left(),
-            forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
-            data=data,
-            data_folder=folder,
-            data_files=files,
-            sort=self.window.bottom.model.sorting(),
-            log_shown=self.window.bottom.tabs.currentIndex() == 1,
-            unit=controls.units.current(),
-            page=controls.chosen_page,
-            compare=self.actions.compare.left(),
-        )
+    def saved_state(self) -> WindowState:
+        """Returns the present state of the window, with which the next one begins."""
+        state, form, controls = self.state, self.window.next_run, self.window.run_view.controls
+        self.window.save_into(state)
+        state.exercise = self.controller.model.card.id
+        state.theme = self.actions.theme_choice
+        state.log_axes = controls.log.isChecked()
+        state.smoothing = controls.smoothing.value() / 100
+        state.unit, state.page = controls.units.current(), controls.chosen_page
+        state.place, state.asked = form.where.left()
+        state.forms = {exercise: to_table(spec) for exercise, spec in form.drafts().items()}
+        state.data, state.data_folder, state.data_files = form.data_left()
+        state.sort = self.window.bottom.model.sorting()
+        state.log_shown = self.window.bottom.tabs.currentIndex() == 1
+        state.compare = self.actions.compare.left()
+        return state
 
 
 def build_app(
@@ -256,7 +243,7 @@ def build_app(
         program.window.messages.show_problems((kept.problem,))
     ids = [card.id for card in known.exercises]
     candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
-    program.controller.open_exercise(next((name for name in candidates if name in ids), ""))
+    program.controller.open_first(next(name for name in candidates if name in ids))
     apply(app, program.window.appearance.theme)  # once, when every widget is in its place
     program.controller.follow()
     return program

@@ -276,7 +276,7 @@ def test_a_baseline_that_was_pinned_is_pinned_again_in_the_next_window(open_wind
     first.window.close()
     assert memory.state.pinned == {"softmax": runs[0].id}
     again = open_window(session, memory=memory)
-    assert again.controller.scope.pinned() == runs[0].id
+    assert again.controller.model.pinned() == runs[0].id
 
 
 def test_no_control_of_the_window_takes_the_focus_from_a_wheel(softmax: Program) -> None:

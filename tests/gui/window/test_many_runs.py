@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QSignalSpy
 
-from clew_gui.views.runs.run_choices import RunChoices
+from clew_gui.views.runs.results import Results
 from clew_gui.views.runs.runs_model import COLUMNS, RunRow, RunsModel
 from clew_gui.views.theme.parts import Appearance
 from tests.gui import fakes
@@ -29,13 +29,13 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
     rows, exercises = Counter[str](), Counter[str]()
 
     def count(counter: Counter[str], name: str, key: str) -> None:
-        method = getattr(RunChoices, name)
+        method = getattr(Results, name)
 
-        def counted(board: RunChoices, card: object, *given: object, **more: object) -> object:
+        def counted(results: Results, card: object, *given: object, **more: object) -> object:
             counter[getattr(given[0] if key == "run" else card, "id")] += 1  # noqa: B009
-            return method(board, card, *given, **more)
+            return method(results, card, *given, **more)
 
-        monkeypatch.setattr(RunChoices, name, counted)
+        monkeypatch.setattr(Results, name, counted)
 
     count(rows, "row", "run")
     count(exercises, "progress", "card")

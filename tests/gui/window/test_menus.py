@@ -6,7 +6,7 @@ import pytest
 
 from clew_gui import app
 from clew_gui.views.actions import menus
-from clew_gui.views.actions.scope import why_not
+from clew_gui.views.actions.menus import why_not
 from clew_gui.views.presentation.menu_entries import Action
 from tests.gui.conftest import Opener
 
@@ -32,7 +32,7 @@ def test_an_entry_is_added_by_its_line_and_by_what_it_does(
 
 def test_what_cannot_be_done_says_why(open_window: Opener) -> None:
     program = open_window()
-    reasons = why_not(program.controller.scope)
+    reasons = why_not(program.controller.model)
     assert all(reasons.values()), "nothing has run yet"
     for name, reason in reasons.items():
         assert not program.window.actions_[name].isEnabled()

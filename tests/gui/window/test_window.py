@@ -180,7 +180,7 @@ def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None
 
 
 def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Program) -> None:
-    run = busy.controller.scope.run()
+    run = busy.controller.model.run()
     assert isinstance(run, fakes.FakeRun)
     run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
     for status in ("joined", "lost"):
@@ -199,7 +199,7 @@ def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Progra
 
 
 def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) -> None:
-    session, run = session_of(busy), busy.controller.scope.run()
+    session, run = session_of(busy), busy.controller.model.run()
     assert run is not None
     busy.window.run_view.card.stop.click()
     assert session.asked[-1] == ("stop", run.id, False)
@@ -229,7 +229,7 @@ def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) ->
 
 
 def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
-    session, run = session_of(busy), busy.controller.scope.run()
+    session, run = session_of(busy), busy.controller.model.run()
     assert run is not None
     busy.window.actions_["rate"].trigger()
     closed: list[int] = []
@@ -356,7 +356,7 @@ def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
 
 def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
     for _ in range(11):
-        softmax.controller.start(softmax.window.next_run.spec())
+        softmax.controller.starter.start((softmax.window.next_run.spec(),))
         tick(softmax)
     assert shown_in_plots(softmax) == set(range(4, 12))
 
@@ -367,17 +367,17 @@ def test_the_newest_run_is_selected_until_a_person_selects_one(softmax: Program)
     for run in (first, second):  # mirrors are read one after the other
         session.tell(new=frozenset((run.id,)))
         tick(softmax)
-    assert softmax.controller.scope.run() is second
+    assert softmax.controller.model.run() is second
     softmax.controller.select(first.id)
     session.tell(new=frozenset((session.add().id,)))
     tick(softmax)
-    assert softmax.controller.scope.run() is first
+    assert softmax.controller.model.run() is first
 
 
 def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
     """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
     session = session_of(softmax)
-    card = softmax.controller.scope.cards["softmax"]
+    card = softmax.controller.model.cards["softmax"]
     unset = {spec.name: "none" for spec in card.params if spec.optional}
     assert unset
     run = session.add("softmax", "", **unset)
@@ -385,7 +385,7 @@ def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softma
     run.train(20)
     session.tell(new=frozenset((run.id,)))
     tick(softmax)
-    assert softmax.controller.scope.pinned() == run.id
+    assert softmax.controller.model.pinned() == run.id
     softmax.controller.reuse()
     assert all(softmax.window.next_run.spec().params[name] is None for name in unset)
 

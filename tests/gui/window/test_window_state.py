@@ -6,6 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
@@ -21,7 +22,7 @@ from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.compare.compare_state import CompareState
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.window.window import COMPARE_TAB
-from clew_gui.views.window.window_state import FileMemory, Memory, WindowState
+from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
 from clew_shared.journal.lifecycle import RunState
@@ -154,7 +155,7 @@ def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window
         run.end()
         session.tell(states=frozenset({run.id}))
         tick(program)
-    assert program.controller.scope.run() is runs[3], "the latest"
+    assert program.controller.model.run() is runs[3], "the latest"
 
 
 def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
@@ -164,30 +165,28 @@ def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window
     session.tell(new=frozenset((first.id, second.id)))
     tick(program)
     program.controller.select(first.id)
-    kept = program.controller.scope.board.left()
+    kept = msgspec.to_builtins(program.saved_state())
     later = fakes.FakeSession()
     later.set_link("CONNECTING")
-    next_window = open_window(later)
-    next_window.controller.scope.board.recall(kept)
+    next_window = open_window(later, memory=NoMemory(msgspec.convert(kept, WindowState)))
     for run in (second, first):
         later.runs[run.id] = run
         later.tell(new=frozenset({run.id}))
         tick(next_window)
-        assert next_window.controller.scope.run() is (first if run is first else None)
+        assert next_window.controller.model.run() is (first if run is first else None)
 
     # One that is gone is waited for until all are known.
     without = fakes.FakeSession()
     without.set_link("CONNECTING")
-    third = open_window(without)
-    third.controller.scope.board.recall(kept)
+    third = open_window(without, memory=NoMemory(msgspec.convert(kept, WindowState)))
     without.runs[second.id] = second
     without.tell(new=frozenset({second.id}))
     tick(third)
-    assert third.controller.scope.run() is None
+    assert third.controller.model.run() is None
     without.set_link("LIVE")
     without.tell(link=True)
     tick(third)
-    assert third.controller.scope.run() is second
+    assert third.controller.model.run() is second
 
 
 def test_messages_move_nothing_and_stay_until_they_are_read(
@@ -286,7 +285,7 @@ def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
     program.controller.open_exercise("softmax")
     assert "Loss became NaN" in messages.accessibleName()
     messages.line.help.click()
-    assert program.controller.scope.run() is run
+    assert program.controller.model.run() is run
     assert program.window.bottom.shows_log()
     assert messages.problems() == ()
 
@@ -453,7 +452,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert window.next_run.run.toolTip() == "own.py is being read."
     assert window.next_run.cost2.property("tone") == "2", "nothing is wrong"
     assert window.run_view.hello.title.text() == "This exercise is being read."
-    state = softmax.controller.scope.board.progress(softmax.controller.scope.cards["own"], ())
+    state = softmax.controller.model.results.progress(softmax.controller.model.cards["own"], ())
     assert state.tick == "reading"
     assert window.messages.problems() == ()
     folder_has(fakes.card(id="own", title="My own", source="x = 1\n"))

@@ -1,4 +1,4 @@
-"""The menus: the words and keys of each entry, and what it does.
+"""The menus: the words and keys of each entry, what it does, and why it cannot be used now.
 
 Buttons, tooltips and the list of shortcuts come from the same lines. There is no entry that does nothing.
 """
@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtGui import QAction
 
+from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.actions.verbs import WindowActions
 from clew_gui.views.presentation.menu_entries import Action, MenuActions
+from clew_gui.views.runs.run_card import can_be_tried
 from clew_gui.views.window.window import CLUSTER_TAB, COMPARE_TAB, REPORT_TAB, SPEEDUP_TAB
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import untraceable
 
 MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
     (
@@ -191,6 +195,46 @@ SWITCHES: Mapping[str, Callable[[WindowActions, bool], object]] = {
     "runs_panel": lambda do, on: do.window.fold("runs", not on),
 }
 """What the entries do that are on or off."""
+
+
+_OF_RUN = (
+    *("reuse", "pause", "rate", "trace", "stop", "stop_now", "continue", "try", "queue_next", "queue_up", "queue_down"),
+    *("unqueue", "show", "pin", "note", "export_run", "export_board", "remove", "try_here", "log", "details"),
+)
+"""The entries of the menus that are about the selected run."""
+
+
+def why_not(model: WindowModel) -> dict[str, str]:
+    """Says of each entry about the selected run why it cannot be done now; empty if it can."""
+    run, card = model.run(), model.card
+    if run is None:
+        return dict.fromkeys(_OF_RUN, "No run is selected")
+    over, trace = run.state in TERMINAL, untraceable(run.spec, card)
+    ended, goes_on = ("This run has ended", "") if over else ("", "This run has not ended")
+    silent = "The link to this run is silent" if run.link_stale else ""
+    trains = "" if run.state in (RunState.RUNNING, RunState.PAUSED) else "The run is not training yet"
+    steer = ended or silent or trains
+    waits = silent or ("" if run.state is RunState.QUEUED else "This run does not wait in the queue")
+    changes = "" if model.live_params() else "Nothing of this run can be changed while it trains"
+    kept = "" if run.history.checkpoints else "This run has no checkpoint to continue from"
+    done = "This run has done all of its steps" if run.state is RunState.FINISHED else ""
+    sent = run.job is not None and not run.history.fold.attempt
+    return dict.fromkeys(_OF_RUN, "") | {
+        "pause": "A script cannot be paused" if card.kind == "script" else steer,
+        "rate": steer or changes,
+        "trace": steer or (trace.text if trace is not None else ""),
+        "stop": ended or silent,
+        "stop_now": ended,
+        "continue": goes_on or done or kept,
+        "try": "" if can_be_tried(run, card) else "This run has no checkpoint, so there is no trained network to try",
+        "remove": goes_on,
+        "pin": "" if run.spec.rate_range is None else "A range test is no baseline",
+        "try_here": ended or ("" if sent else "Only while a run waits on a site"),
+        "queue_next": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_up": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_down": waits or ("" if 0 < run.queue < model.waiting() else "No run waits behind this one"),
+        "unqueue": waits,
+    }
 
 
 def join(menus: MenuActions, actions: WindowActions) -> None:

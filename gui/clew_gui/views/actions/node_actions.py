@@ -58,7 +58,7 @@ class NodeActions(QObject):
 
     def jobs(self) -> list[JobModel]:
         """All jobs of this window."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         return list(session.jobs.values())
 
     def held(self) -> list[JobModel]:
@@ -109,7 +109,7 @@ class NodeActions(QObject):
 
     def open_here(self, kind: str) -> None:
         """Open it on the node that is chosen under Run on, else on that of the selected run, else on the one held."""
-        chosen, run = self._window.next_run.where.choice().job, self._controller.scope.run()
+        chosen, run = self._window.next_run.where.choice().job, self._controller.model.run()
         mine = run.job.job if run is not None and run.job is not None else ""
         running = {job.id: job for job in self.jobs() if job.news.stage is JobStage.RUNNING}
         others = [job.id for job in self.held() if job.id in running]
@@ -171,7 +171,7 @@ class NodeActions(QObject):
 
     def log_in_for_run(self) -> None:
         """Log in where the selected run is."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         job = next(
             (one for one in self.jobs() if run is not None and run.job is not None and one.id == run.job.job), None
         )
@@ -213,7 +213,7 @@ class NodeActions(QObject):
 
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         nodes = session.jobs[job].news.nodes if job in session.jobs else ""
         try:
             session.cancel(job)
@@ -224,7 +224,7 @@ class NodeActions(QObject):
             self._window.messages.lapse_about(nodes)
 
     def _show_list(self) -> None:
-        session = self._controller.scope.session
+        session = self._controller.model.session
         if self._list is None:
             return
         numbers = {job.id: [session.runs[run].number for run in job.runs if run in session.runs] for job in self.jobs()}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from clew_gui.session.links.inbox import TryAnswered
+from clew_gui.session.intake import Changes
 from clew_gui.session.runs import RunModel, demonstrations, read_recording
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import ContinueDialog, live_dialog
@@ -32,8 +32,8 @@ class Removal:
 
     def remove(self) -> None:
         """Take the selected runs out of the list; for some seconds they can be taken back."""
-        run, chosen = self._controller.scope.run(), set(self._controller.window.bottom.chosen_runs())
-        runs = [one for one in self._controller.scope.runs() if one.id in chosen]
+        run, chosen = self._controller.model.run(), set(self._controller.window.bottom.chosen_runs())
+        runs = [one for one in self._controller.model.runs() if one.id in chosen]
         if len(runs) > 1:
             self._remove_all([one for one in runs if one.state in TERMINAL], len(runs))
             return
@@ -74,12 +74,12 @@ class Removal:
         removed = {run.id for run in runs}
         beside = self._controller.window.bottom.beside(removed)
         for run in removed:
-            self._controller.scope.board.remove(run)
+            self._controller.model.remove(run)
         self._controller.select(beside)
         self._controller.runs_changed()
 
     def _forget(self, run: str) -> None:
-        session = self._controller.scope.session
+        session = self._controller.model.session
         try:
             session.forget(run)
         except ProblemError as error:
@@ -87,7 +87,7 @@ class Removal:
             self._controller.refused(error)
 
     def _take_back(self, run: str) -> None:
-        self._controller.scope.board.restore(run)
+        self._controller.model.restore(run)
         self._controller.runs_changed()
 
 
@@ -103,7 +103,7 @@ class Continuation:
 
     def go_on(self) -> None:
         """Go on from the last checkpoint; on how many nodes is asked where one was lost."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         nodes, left = nodes_left(run) if run is not None else (0, 0)
         if run is None or not left:
             self._controller.continue_run()
@@ -151,7 +151,7 @@ class QueueActions:
 
     def leave_queue(self) -> None:
         """Take the selected run, which waits, out of the queue; for some seconds that can be undone."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         place = run.queue if run is not None else 0
         self._controller.stop()
         if run is not None and place:
@@ -160,7 +160,7 @@ class QueueActions:
 
     def _queue_again(self, run: str, place: int) -> None:
         """Continues a run and moves it to its former place; both requests are carried out in this order."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         try:
             session.continue_run(run)
             session.move_run(run, place)
@@ -179,11 +179,11 @@ class LiveChange(QObject):
         super().__init__(window)
         self._window, self._controller = window, controller
         self._open: tuple[str, FormDialog] | None = None
-        controller.points.connect(self._check_changed)
+        controller.bridge.news.connect(self._check_changed)
 
     def ask(self) -> None:
         """Open the dialog, where the selected run has something to change."""
-        run, live = self._controller.scope.run(), self._controller.scope.live_params()
+        run, live = self._controller.model.run(), self._controller.model.live_params()
         if run is not None and live:
             dialog = live_dialog(self._window, self._window.appearance, run.number, live)
             dialog.asked.connect(lambda values: self._change(run.id, values))
@@ -198,12 +198,11 @@ class LiveChange(QObject):
     def _closed(self) -> None:
         self._open = None
 
-    def _check_changed(self, changed: frozenset[str]) -> None:
+    def _check_changed(self, changes: Changes) -> None:
         """Closes the open dialog when its run has ended, because nothing can be changed then."""
-        session = self._controller.scope.session
-        if self._open is None or self._open[0] not in changed:
+        if self._open is None or self._open[0] not in changes.states | changes.points:
             return
-        run = session.runs.get(self._open[0])
+        run = self._controller.model.session.runs.get(self._open[0])
         if run is not None and run.state in TERMINAL:
             self._open[1].reject()
             self._window.messages.show_note(f"Run {run.number} has ended: it can no longer be changed.")
@@ -220,11 +219,11 @@ class Trying(QObject):
         super().__init__(window)
         self._window, self._controller = window, controller
         self.dialogs: dict[str, TryDialog] = {}
-        controller.bridge.tried.connect(self._answered)
+        controller.bridge.news.connect(self._answered)
 
     def ask(self) -> None:
         """Open the window of the selected run, with a test image to begin with."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         if run is None:
             return
         if run.id not in self.dialogs:
@@ -238,13 +237,13 @@ class Trying(QObject):
 
     def _pass_on(self, request: TryRun) -> None:
         try:
-            self._controller.scope.session.try_run(request)
+            self._controller.model.session.try_run(request)
         except ProblemError as error:
             if request.run in self.dialogs:
                 self.dialogs[request.run].take(Refused(problem=error.problems[0]))
 
-    def _answered(self, answers: tuple[TryAnswered, ...]) -> None:
-        for answer in answers:
+    def _answered(self, changes: Changes) -> None:
+        for answer in changes.tried:
             if answer.run in self.dialogs:
                 self.dialogs[answer.run].take(answer.reply)
 
@@ -291,17 +290,17 @@ class Recordings(QObject):
 
     def show_recording(self, folder: Path) -> None:
         """Open its exercise, select it, and play it from the beginning."""
-        session, replay = self._controller.scope.session, self._window.run_view.plots.replay
+        session, replay = self._controller.model.session, self._window.run_view.plots.replay
         self._window.messages.lapse()  # the recording may have been removed
         try:
             run = session.open_recording(folder)
-            card = find_card(self._controller.scope.catalogue.exercises, session.runs[run].spec.exercise)
+            card = find_card(self._controller.model.catalogue.exercises, session.runs[run].spec.exercise)
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
             return
-        self._controller.scope.board.restore(run)
+        self._controller.model.restore(run)
         self._controller.open_exercise(card.id)
-        self._controller.begin(lambda _session: run)
+        self._controller.starter.begin(lambda _session: (run,))
         replay.play.stop()
         replay.go_to(None)
         replay.play.click()

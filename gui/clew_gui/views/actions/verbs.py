@@ -78,7 +78,7 @@ class WindowActions(QObject):
         self.queue = QueueActions(controller)
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
-        self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
+        self.setup.installed.connect(lambda: controller.model.session.renew_agent())
         self._join_buttons()
         self._join_plots()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -105,7 +105,7 @@ class WindowActions(QObject):
         window.remedies.add(remedies.SET_UP, lambda _: RemedyButton("Install TensorFlow…", self.setup.ask))
 
     def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
-        session, run = self.controller.scope.session, remedy.value
+        session, run = self.controller.model.session, remedy.value
         known = run in session.runs
         return RemedyButton("Continue it", lambda: self.controller.continue_run(run)) if known else None
 
@@ -124,7 +124,7 @@ class WindowActions(QObject):
 
     def reload_exercises(self) -> None:
         """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
-        self.controller.scope.session.reload_exercises()
+        self.controller.model.session.reload_exercises()
 
     def _show_log_of(self, run: str) -> None:
         self.controller.select(run)
@@ -153,8 +153,8 @@ class WindowActions(QObject):
 
     def chosen_runs(self) -> list[RunModel]:
         """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self.controller.scope.run(), set(self.window.bottom.chosen_runs())
-        found = [one for one in self.controller.scope.runs() if one.id in chosen]
+        run, chosen = self.controller.model.run(), set(self.window.bottom.chosen_runs())
+        found = [one for one in self.controller.model.runs() if one.id in chosen]
         return found if len(found) > 1 or run is None else [run]
 
     def write_note(self) -> None:
@@ -196,8 +196,8 @@ class WindowActions(QObject):
 
     def export_table(self) -> None:
         """The runs table as CSV."""
-        card = self.controller.scope.card
-        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
+        card = self.controller.model.card
+        self._ask_file("Export the runs table", f"{card.id}.csv", self.write_table)
 
     def write_table(self, path: Path) -> None:
         """Write the runs table as shown; raises OSError."""
@@ -208,7 +208,7 @@ class WindowActions(QObject):
 
     def export_run(self) -> None:
         """Exports every recorded value of the selected run as CSV."""
-        run = self.controller.scope.run()
+        run = self.controller.model.run()
         if run is None:
             return
         history = run.history
@@ -217,7 +217,7 @@ class WindowActions(QObject):
             if history.series:
                 write_series(path, ((run.id, rows) for rows in series_of(history)))
             else:
-                title = words.run_title(run, self.controller.scope.card)
+                title = words.run_title(run, self.controller.model.card)
                 write_curves(path, ((run.id, title, rows) for rows in rows_of(history)))
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
@@ -239,8 +239,8 @@ class WindowActions(QObject):
 
     def show_code(self) -> None:
         """The very file that runs."""
-        card = self.controller.scope.card
-        if card is not None and card.source:
+        card = self.controller.model.card
+        if card.source:
             spec = self.window.next_run.spec()
             known, place = machines(site_store(self._places)), self.window.next_run.place()
             machine = place.site if place is not None and place.site in known else course_machine(card)
@@ -278,7 +278,7 @@ class WindowActions(QObject):
         file.save(wanted)
         if file.problem is not None:
             self.window.messages.show_problems((file.problem,))
-        self.controller.scope.session.renew_agent()
+        self.controller.model.session.renew_agent()
 
     def show_shortcuts(self) -> None:
         """Shows all keyboard shortcuts."""
@@ -314,7 +314,7 @@ class WindowActions(QObject):
         pairs = [
             ("Version", __version__),
             ("Licence", "Apache-2.0"),
-            ("Exercises", self.controller.scope.catalogue.version),
+            ("Exercises", self.controller.model.catalogue.version),
         ]
         sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
         self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])

@@ -10,7 +10,6 @@ import msgspec
 import tomli_w
 
 from clew_gui.views.compare.compare_state import CompareState
-from clew_gui.views.runs.run_choices import ChoicesMemory
 from clew_shared.base.foreign import from_toml
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
@@ -25,7 +24,25 @@ open."""
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class WindowState(msgspec.Struct, frozen=True, kw_only=True):
+class Choices(msgspec.Struct, kw_only=True):
+    """A person's choices about the runs of one exercise. Beside the ticked runs (``shown``), the selected one and the
+    baseline are drawn.
+
+    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
+    started, and those they were started beside, oldest first. ``report`` are the runs in the report, and
+    ``report_by_hand`` says that a person ticked them there.
+    """
+
+    selected: str = ""
+    by_hand: bool = False
+    shown: set[str] = set()
+    hidden: set[str] = set()
+    recent: list[str] = []
+    report: set[str] = set()
+    report_by_hand: bool = False
+
+
+class WindowState(msgspec.Struct, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
@@ -58,7 +75,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     data: str = ""
     data_folder: str = ""
     data_files: tuple[str, ...] = ()
-    runs: dict[str, ChoicesMemory] = {}
+    runs: dict[str, Choices] = {}
     forms: dict[str, dict[str, Any]] = {}
     sort: tuple[str, bool] = ("run", True)
     log_shown: bool = False

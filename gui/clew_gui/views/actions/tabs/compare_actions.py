@@ -86,13 +86,13 @@ class CompareActions(Tab[CompareView]):
 
     def refresh(self) -> None:
         """Show the comparison; cheap if nothing changed, and nothing while out of sight."""
-        scope = self._controller.scope
-        if not self.in_sight() or scope.card is None:
+        model = self._controller.model
+        if not self.in_sight():
             return
-        card, runs = scope.card, self._runs()
+        card, runs = model.card, self._runs()
         view = self.view
         states = tuple((run.id, _version(run), run.note) for run in runs)
-        known = (card, states, scope.pinned())
+        known = (card, states, model.pinned())
         if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
             self._offer(card, runs)
         options, page = view.options(), view.page()
@@ -100,9 +100,9 @@ class CompareActions(Tab[CompareView]):
         if state == self._shown and not self._answered:
             return
         if state != self._shown or self.scene is None:
-            styles = scope.styles()
+            styles = model.styles()
             compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
-            self.scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
+            self.scene = compare_scene(compared, card, options, model.pinned(), self._cache)
         self._shown, self._answered = state, False
         about = card.id, self.scene.metric.name
         if page == "parallel":
@@ -133,9 +133,9 @@ class CompareActions(Tab[CompareView]):
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
         many rates."""
-        scope = self._controller.scope
-        ticked, every = set(scope.shown()), self.view.sets.current() == "listed"
-        found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
+        model = self._controller.model
+        ticked, every = set(model.shown()), self.view.sets.current() == "listed"
+        found = model.listed_runs() if every else [run for run in model.runs() if run.id in ticked]
         found = [run for run in found if run.spec.rate_range is None]
         return [run for run in found if run.history.fold.step or run.history.metrics]
 
@@ -156,8 +156,8 @@ class CompareActions(Tab[CompareView]):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        card = self._controller.scope.card
-        if self.scene is None or card is None:
+        card = self._controller.model.card
+        if self.scene is None:
             return
         if kind == "csv":
             path.write_text(csv_text(self.scene.table), encoding="utf-8", newline="\n")

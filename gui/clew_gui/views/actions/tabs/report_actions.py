@@ -14,6 +14,7 @@ from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.panel_updater import Change
 from clew_gui.views.actions.tabs.tab import Tab
 from clew_gui.views.presentation import words
 from clew_gui.views.report.report_view import OfferedRun, ReportView
@@ -40,7 +41,7 @@ class ReportActions(Tab[ReportView]):
         self.made: Made | None = None
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
-        controller.scope.board.answers_of = self._kept
+        controller.model.results.answers_of = self._kept
         window.guide.answered.connect(self.answer)
 
     def make_view(self) -> ReportView:
@@ -73,30 +74,29 @@ class ReportActions(Tab[ReportView]):
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
         self._answers.pop(exercise, None)
-        self._controller.panels.goals()
-        self._controller.panels.progress()
+        self._controller.refresh(Change.ANSWERS)
         self._shown = None
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Offer the runs of the open exercise; cheap if nothing changed, and nothing while out of sight."""
-        scope = self._controller.scope
-        if not self.in_sight() or scope.card is None:
+        model = self._controller.model
+        if not self.in_sight():
             return
-        runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
-        now = (scope.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
+        runs = [run for run in model.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
+        now = (model.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
         if not self.is_new(now):
             return
-        ticked = scope.board.report(scope.card, runs, scope.shown())
-        offered = [OfferedRun(run.id, words.run_title(run, scope.card), run.id in ticked) for run in reversed(runs)]
+        ticked = model.report(runs)
+        offered = [OfferedRun(run.id, words.run_title(run, model.card), run.id in ticked) for run in reversed(runs)]
         self.view.offer(offered, student_name(self._places))
         self._make()
 
     def _chosen(self) -> None:
-        scope, ticked = self._controller.scope, set(self.view.chosen())
-        if scope.card is not None and ticked != scope.board.choices(scope.card.id).report:
-            scope.board.choose_report(scope.card.id, ticked)
+        model, ticked = self._controller.model, set(self.view.chosen())
+        if ticked != model.choices.report:
+            model.choose_report(ticked)
         try:
             if self.view.name.text() != student_name(self._places):
                 keep_student(self._places, self.view.name.text())
@@ -106,19 +106,19 @@ class ReportActions(Tab[ReportView]):
 
     def _make(self) -> None:
         """Read the runs in a thread; the last request wins."""
-        scope, chosen = self._controller.scope, set(self.view.chosen())
+        model, chosen = self._controller.model, set(self.view.chosen())
         if self._work is not None:
             self._work.stop()
             self._work = None
         self.made = None
-        folders = [run.folder for run in scope.runs() if run.id in chosen]
-        if not folders or scope.card is None:
+        folders = [run.folder for run in model.runs() if run.id in chosen]
+        if not folders:
             offered = self.view.runs.count()
             self.view.show_nothing(
                 "Tick the runs that belong in it." if offered else "A report needs a run that has ended."
             )
             return
-        cards, places = {scope.card.id: scope.card}, self._places
+        cards, places = {model.card.id: model.card}, self._places
 
         def make() -> Made:
             sources = [read_source(folder) for folder in folders]

@@ -1,13 +1,9 @@
-"""Keeps what a person chose about the runs (shown, pinned, selected, removed), and what the table and the lab say of
-them."""
+"""The results of runs: which goals they reached, their best values, and what the table and the lab say of them."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from clew_gui.base.state_words import NONE
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each, timed
@@ -20,36 +16,10 @@ from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import has_answer, is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
-from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, check
 from clew_shared.run_settings import Facts
 from clew_shared.spec import RunSpec
-from clew_shared.study.study import is_timed
-
-MANY = 8
-"""The number of new runs that are drawn without being ticked; the oldest are dropped, and more can be ticked by
-hand."""
-
-
-class Choices(msgspec.Struct):
-    """A person's choices for one exercise. Beside the ticked runs, the selected one and the baseline are drawn.
-
-    ``by_hand`` says that a person selected the run; until then the newest is. ``awaited`` was selected in the window
-    before and has not been read yet. ``recent`` are the runs that this window started, and those they were started
-    beside, oldest first. ``styles`` are the curve styles of the drawn runs. ``report`` are the runs in the report,
-    ``report_by_hand`` whether a person ticked them there.
-    """
-
-    selected: str = ""
-    by_hand: bool = False
-    awaited: str = ""
-    pinned: str = ""
-    recent: list[str] = msgspec.field(default_factory=list)
-    shown: set[str] = msgspec.field(default_factory=set)
-    hidden: set[str] = msgspec.field(default_factory=set)
-    styles: dict[str, int] = msgspec.field(default_factory=dict)
-    report: set[str] = msgspec.field(default_factory=set)
-    report_by_hand: bool = False
 
 
 class Estimate(NamedTuple):
@@ -60,187 +30,16 @@ class Estimate(NamedTuple):
     too_much: bool = False
 
 
-class ChoicesMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """The state in which one exercise was left: the selected run, the runs that were ticked, drawn by themselves
-    (oldest first) and unticked, and those in the report."""
-
-    selected: str = ""
-    shown: tuple[str, ...] = ()
-    recent: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    report: tuple[str, ...] = ()
-    report_by_hand: bool = False
-
-
-class RunChoices:
-    """Choices per exercise, and which runs were removed and may still come back."""
+class Results:
+    """The goals and best values of runs. Each is worked out once for each state of a run: both read whole curves."""
 
     def __init__(self) -> None:
         self.answers_of: Callable[[str], Mapping[str, str]] = lambda _exercise: {}
         """Returns the answers to the questions of an exercise's guide."""
-        self._choices: dict[str, Choices] = {}
-        self._removed: set[str] = set()
-        self._baselines: dict[tuple[str, str], bool] = {}
         self.cards: dict[str, ExerciseCard] = {}
         """The known exercises: they supply the settings of runs that name no data and leave hyperparameters out."""
         self._goals: dict[tuple[str, str], tuple[object, GoalResult]] = {}
         self._bests: dict[tuple[str, str], tuple[object, float | None]] = {}
-
-    def choices(self, exercise: str) -> Choices:
-        """Returns what was chosen for an exercise so far."""
-        return self._choices.setdefault(exercise, Choices())
-
-    def remove(self, run: str) -> None:
-        """Hides a run; the session still has it."""
-        self._removed.add(run)
-
-    def is_removed(self, run: str) -> bool:
-        """Whether a run was taken out of sight."""
-        return run in self._removed
-
-    def restore(self, run: str) -> None:
-        """Undoes a removal."""
-        self._removed.discard(run)
-
-    # --- Which curves -------------------------------------------------------------------------------------------------
-
-    def pinned(self, card: ExerciseCard, runs: Sequence[RunModel]) -> str:
-        """The run that is always drawn: chosen by hand, else the first with a curve that has the values of the card's
-        baseline preset, so that it stays when another one starts. Never a range test."""
-        chosen, runs = self.choices(card.id), [run for run in runs if run.spec.rate_range is None]
-        if chosen.pinned == "none":
-            return ""
-        if any(run.id == chosen.pinned for run in runs):
-            return chosen.pinned
-        if not card.baseline:
-            return ""
-        return next((run.id for run in runs if run.fold.step and self._is_baseline(card, run)), "")
-
-    def _is_baseline(self, card: ExerciseCard, run: RunModel) -> bool:
-        """Whether a run has the values of the baseline's preset; what it was started with never changes."""
-        key = (run.id, card.source_hash)
-        if key not in self._baselines:
-            self._baselines[key] = is_preset(card, card.baseline, run)
-        return self._baselines[key]
-
-    def shown(self, card: ExerciseCard, runs: Sequence[RunModel]) -> tuple[str, ...]:
-        """The runs whose curves are drawn: ticked ones, the selected one, the pinned one; never those unticked."""
-        chosen = self.choices(card.id)
-        wanted = {*chosen.shown, *chosen.recent[-MANY:], chosen.selected, self.pinned(card, runs)}
-        return tuple(run.id for run in runs if run.id in wanted and run.id not in chosen.hidden)
-
-    def styles(self, card: ExerciseCard, runs: Sequence[RunModel]) -> dict[str, int]:
-        """The curve style of each run that is drawn: the first one that was free when it came, and its own while it
-        stays. A run that has no curve and will have none takes none."""
-        chosen, wanted = self.choices(card.id), set(self.shown(card, runs))
-        drawn = [run.id for run in runs if run.id in wanted and _draws(run)]
-        kept = {run: chosen.styles[run] for run in drawn if run in chosen.styles}
-        free = (style for style in itertools.count() if style not in set(kept.values()))
-        chosen.styles = {run: kept[run] if run in kept else next(free) for run in drawn}
-        return chosen.styles
-
-    def select_started(self, card: ExerciseCard, run: str, runs: Sequence[RunModel]) -> None:
-        """Choose a run that was just started here; it is drawn beside what was drawn before."""
-        chosen = self.choices(card.id)
-        before = self.shown(card, [other for other in runs if other.id != run])
-        chosen.recent.extend(one for one in (*before, run) if one not in chosen.recent)
-        self.select(card.id, run)
-
-    def show(self, exercise: str, run: str, on: bool) -> None:
-        """Ticks or unticks a run."""
-        chosen = self.choices(exercise)
-        (chosen.shown.add if on else chosen.shown.discard)(run)
-        (chosen.hidden.discard if on else chosen.hidden.add)(run)
-
-    def pin(self, exercise: str, run: str) -> None:
-        """Pin a run as baseline; empty for none."""
-        self.choices(exercise).pinned = run or "none"
-
-    def pins(self) -> dict[str, str]:
-        """Returns what was pinned by hand, by exercise: a run, or "none"."""
-        return {exercise: chosen.pinned for exercise, chosen in self._choices.items() if chosen.pinned}
-
-    def restore_pins(self, pins: Mapping[str, str]) -> None:
-        """Pin what was pinned in an earlier window."""
-        for exercise, run in pins.items():
-            self.choices(exercise).pinned = run
-
-    def select(self, exercise: str, run: str) -> None:
-        """Select a run by hand."""
-        chosen = self.choices(exercise)
-        chosen.selected, chosen.by_hand, chosen.awaited = run, True, ""
-
-    def choose(self, exercise: str, runs: Sequence[RunModel], all_known: bool) -> None:
-        """Select the newest of ``runs``, rather a running one, until a person selects one, and when that one is gone.
-
-        What was selected in the window before is waited for until ``all_known``. A run that is still being read may
-        show an old state: it does not count as running.
-        """
-        chosen, known = self.choices(exercise), {run.id for run in runs}
-        if chosen.awaited in known:
-            self.select(exercise, chosen.awaited)
-        elif chosen.awaited and not all_known:
-            chosen.selected = ""
-        elif not chosen.by_hand or chosen.selected not in known:
-            chosen.selected, chosen.awaited = (at_work(runs) or runs)[-1].id if runs else "", ""
-
-    def left(self) -> dict[str, ChoicesMemory]:
-        """Returns the state that the next window begins with, by exercise."""
-        return {
-            exercise: ChoicesMemory(
-                selected=chosen.selected or chosen.awaited,
-                shown=tuple(sorted(chosen.shown)),
-                recent=tuple(chosen.recent[-MANY:]),
-                hidden=tuple(sorted(chosen.hidden)),
-                report=tuple(sorted(chosen.report)),
-                report_by_hand=chosen.report_by_hand,
-            )
-            for exercise, chosen in self._choices.items()
-        }
-
-    def recall(self, memory: Mapping[str, ChoicesMemory]) -> None:
-        """Begin as the window before was left."""
-        for exercise, kept in memory.items():
-            chosen = self.choices(exercise)
-            chosen.awaited, chosen.recent = kept.selected, list(kept.recent)
-            chosen.shown, chosen.hidden = set(kept.shown), set(kept.hidden)
-            chosen.report, chosen.report_by_hand = set(kept.report), kept.report_by_hand
-
-    # --- The report ---------------------------------------------------------------------------------------------------
-
-    def report(self, card: ExerciseCard, ended: Sequence[RunModel], drawn: Collection[str]) -> set[str]:
-        """The runs in the report. Until a person ticks some these are, once there are any, the best run for each goal
-        and those that are ``drawn`` then; later only a run joins that reaches a goal which none of them reaches."""
-        chosen = self.choices(card.id)
-        if chosen.report_by_hand:
-            return chosen.report
-        trained = [run for run in ended if run.history.fold.step or run.history.series]
-        if not chosen.report.intersection(run.id for run in trained):
-            plain = [run.id for run in trained if run.spec.rate_range is None and not is_timed(run.spec)]
-            best = {run.id for goal in card.goals if (run := self._nearest(goal, trained)) is not None}
-            usual = best | set(drawn).intersection(plain) or set([run.id for run in trained][-1:])
-            if all(run.reading is None for run in ended):  # else a better one may still be read
-                chosen.report = usual
-            return usual
-        for goal in card.goals:
-            by = [run.id for run in trained if self.reached(goal, run)]
-            if by and not chosen.report.intersection(by):
-                chosen.report.add(by[0])
-        return chosen.report
-
-    def choose_report(self, exercise: str, runs: Iterable[str]) -> None:
-        """Puts these runs in the report, as a person ticked them."""
-        chosen = self.choices(exercise)
-        chosen.report, chosen.report_by_hand = set(runs), True
-
-    def _nearest(self, goal: Goal, runs: Sequence[RunModel]) -> RunModel | None:
-        """The first run that reached the goal, else the one whose value came nearest; None if none has a value."""
-        found = []
-        for run in runs:
-            short = shortfall(goal, self._judged(goal, run))
-            if short is not None:
-                found.append((short, run))
-        return min(found, key=lambda one: one[0])[1] if found else None
 
     # --- Goals --------------------------------------------------------------------------------------------------------
 
@@ -275,6 +74,15 @@ class RunChoices:
             if result is not None and result.unmet:
                 return f"Run {run.number} does not count: {result.unmet}."
         return ""
+
+    def nearest(self, goal: Goal, runs: Sequence[RunModel]) -> RunModel | None:
+        """The first run that reached the goal, else the one whose value came nearest; None if none has a value."""
+        found = []
+        for run in runs:
+            short = shortfall(goal, self._judged(goal, run))
+            if short is not None:
+                found.append((short, run))
+        return min(found, key=lambda one: one[0])[1] if found else None
 
     def reached_by(self, goal: Goal, runs: Iterable[RunModel]) -> RunModel | None:
         """The first run that reached the goal."""
@@ -383,16 +191,6 @@ def _state(run: RunModel) -> tuple[object, ...]:
     """Returns how far a run has come. A history that was read again counts as another one: it may have more than the
     first."""
     return run.version, id(run.fold), run.fold.attempt, run.fold.step
-
-
-def _draws(run: RunModel) -> bool:
-    """Whether there is a curve, or one may still come."""
-    return run.fold.step > 0 or run.state not in TERMINAL
-
-
-def at_work(runs: Sequence[RunModel]) -> list[RunModel]:
-    """Returns the runs that train now, or pause."""
-    return [run for run in runs if run.state in (RunState.RUNNING, RunState.PAUSED) and run.reading is None]
 
 
 def is_preset(card: ExerciseCard, name: str, run: RunModel) -> bool:
