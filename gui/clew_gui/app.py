@@ -18,7 +18,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.base.settings import local_settings
+from clew_gui.base.settings import SettingsFile, local_settings
 from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
@@ -29,18 +29,17 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.file_checks import DataChecker, HandinCheck
 from clew_gui.views.actions.menus import MENUS, join, why_not
+from clew_gui.views.actions.processes import DataChecker, HandinCheck
 from clew_gui.views.actions.site_actions import SiteActions
-from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
+from clew_gui.views.actions.verbs import WindowActions, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
-from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
-from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
+from clew_gui.views.window.window_state import NoMemory, ThemeChoice, WindowState
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import Places, find_places
@@ -64,14 +63,14 @@ class Program(QObject):
         places: Places,
         catalogue: Catalogue,
         make_session: SessionMaker,
-        memory: Memory,
-        theme: str | None = None,
+        memory: SettingsFile[WindowState],
+        theme: ThemeChoice | None = None,
     ) -> None:
         super().__init__()
         self.app, self.places, self.memory = app, places, memory
-        self.state = memory.load_window()
-        choice = theme or self.state.theme
-        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, MENUS, why_not)
+        self.state = memory.load()
+        self.state.theme = theme or self.state.theme
+        self.window = window = MainWindow(Appearance(theme_of(app, self.state.theme)), self.state, MENUS, why_not)
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
@@ -83,11 +82,10 @@ class Program(QObject):
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self.actions = WindowActions(app, window, self.controller, places, self.sites)
-        self.actions.theme_choice = known_choice(choice)
         self.actions.compare.recall(self.state.compare)
         join(window.actions_, self.actions)
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
-        self._collector = Collector(self)
+        collect_here(self)
         self._closed = False
         self._seen = self._saved = msgspec.to_builtins(self.state)
         """The state of the window a second ago, and the one that was saved last."""
@@ -110,9 +108,9 @@ class Program(QObject):
         window.actions_["log_scale"].setChecked(state.log_axes)
         window.run_view.take_controls()
 
-    def come_forward(self, file: str = "") -> None:
+    def raise_window(self, file: str = "") -> None:
         """Someone has started Clew again, or opened a file with it."""
-        self.window.come_forward()
+        self.window.raise_window()
         self.open_file(file)
 
     def open_file(self, file: str) -> None:
@@ -183,14 +181,13 @@ class Program(QObject):
 
     def _save(self) -> None:
         self._saved = msgspec.to_builtins(self.state)
-        self.memory.save_window(self.state)
+        self.memory.save(self.state)
 
     def saved_state(self) -> WindowState:
         """Returns the present state of the window, with which the next one begins."""
         state, form, controls = self.state, self.window.next_run, self.window.run_view.controls
         self.window.save_into(state)
         state.exercise = self.controller.model.card.id
-        state.theme = self.actions.theme_choice
         state.log_axes = controls.log.isChecked()
         state.smoothing = controls.smoothing.value() / 100
         state.unit, state.page = controls.units.current(), controls.chosen_page
@@ -209,8 +206,8 @@ def build_app(
     catalogue: Catalogue | None = None,
     session: Session | None = None,
     manager: JobManager | None = None,
-    memory: Memory | None = None,
-    theme: str | None = None,
+    memory: SettingsFile[WindowState] | None = None,
+    theme: ThemeChoice | None = None,
     exercise: str = "",
 ) -> Program:
     """Joins everything, ready to be shown. ``session`` None: one that finds or starts this computer's agent.
@@ -222,7 +219,7 @@ def build_app(
     app = found if isinstance(found, QApplication) else make_app(sys.argv[:1])
     app.setApplicationName("Clew")
     prepare(app)
-    kept = memory if memory is not None else FileMemory(places.config / "window.toml")
+    kept = memory if memory is not None else SettingsFile(places.config / "window.toml", WindowState)
     known = catalogue or load_builtin()
 
     troubles: list[Problem] = []
@@ -239,7 +236,7 @@ def build_app(
 
     program = Program(app, places, known, make_session, kept, theme)
     program.window.messages.show_problems(tuple(troubles))
-    if isinstance(kept, FileMemory) and kept.problem is not None:
+    if kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
     ids = [card.id for card in known.exercises]
     candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
@@ -299,7 +296,7 @@ def open_window(
     catalogue: Catalogue | None = None,
     *,
     file: str = "",
-    theme: str | None = None,
+    theme: ThemeChoice | None = None,
     size: str = "",
 ) -> int:
     """Open the window and stay until it is closed. Returns the exit code.
@@ -314,14 +311,14 @@ def open_window(
         say("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
-    alone.raised.connect(program.come_forward)
+    alone.raised.connect(program.raise_window)
     if isinstance(app, Application):
-        app.file_opened.connect(program.come_forward)
+        app.file_opened.connect(program.raise_window)
     _size(program.window, size)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     program.window.painted.connect(program.window.fit_screen)
-    show_surprises(program.window)
-    program.window.painted.connect(lambda: log_from_now(places, program.window))
+    show_uncaught_errors(program.window)
+    program.window.painted.connect(lambda: program.window.messages.show_problems(start_log(places)))
     alone.listen()
     program.open_file(file)
     gc.freeze()  # what is there now stays: no collection need go through it again
@@ -332,32 +329,53 @@ def open_window(
     return code
 
 
+# --- Garbage ----------------------------------------------------------------------------------------------------------
+
+
+_COLLECT_MS = 1000
+
+
+def collect_here(parent: QObject) -> None:
+    """Puts Python's own collector to rest for as long as the process lives, and does its work now and then, in the
+    thread of the event loop.
+
+    Python runs its collector in whichever thread happens to make the next object. Widgets, pixmaps and timers that go
+    in circles then end in a thread in which Qt forbids that, and the program breaks down some time later, anywhere.
+    With links, SSH and ZeroMQ there are always other threads.
+    """
+    gc.disable()
+    timer = QTimer(parent, interval=_COLLECT_MS)
+    timer.timeout.connect(collect_due)
+    timer.start()
+
+
+def collect_due() -> None:
+    """Collect the generations with enough new objects since the last time, by Python's own thresholds."""
+    for generation, (made, allowed) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)):
+        if made <= allowed:
+            return
+        gc.collect(generation)
+
+
 # --- Log and errors ---------------------------------------------------------------------------------------------------
 
 
-def log_from_now(places: Places, window: MainWindow) -> None:
-    """Keep a log in Clew's own folder; the window says so when that cannot be."""
-    trouble = keep_log(places)
-    if trouble is not None:
-        window.messages.show_problems((trouble,))
-
-
-def keep_log(places: Places) -> Problem | None:
-    """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
+def start_log(places: Places) -> tuple[Problem, ...]:
+    """Logs into a file from now on; returns what is wrong if Clew's own folder takes none, and then no run can be kept
+    there either."""
     folder = places.home / "log"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
     except OSError as error:
         text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
-        return Problem(
-            "home.write", text, "Set CLEW_HOME to a folder that you can write to, and start again.", str(places.home)
-        )
+        hint = "Set CLEW_HOME to a folder that you can write to, and start again."
+        return (Problem("home.write", text, hint, str(places.home)),)
     log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
-    return None
+    return ()
 
 
-def show_surprises(window: MainWindow) -> None:
+def show_uncaught_errors(window: MainWindow) -> None:
     """An exception in a slot does not end Qt's loop; it is logged and shown, wherever it came from."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -407,7 +425,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()
     program.controller.select(run)
-    program.controller.reuse()
+    program.actions.runs.reuse()
     # Not ``quit``, which closes windows first. A window that is never painted ends all the same.
     QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
     program.window.painted.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))

@@ -112,7 +112,7 @@ def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
     assert "batch" in hidden
     assert not {"optimizer", "rate", "tags", "loss"} & hidden
     program.close()
-    again = open_window(session, memory=NoMemory(program.memory.load_window()))
+    again = open_window(session, memory=NoMemory(program.memory.load()))
     assert [one.key for one in again.window.bottom.model.columns][-2:] == ["tags", "loss"]
     assert again.controller.model.pinned() == next(iter(session.runs))
 

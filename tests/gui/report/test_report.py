@@ -168,7 +168,7 @@ def test_a_removed_recording_is_listed_when_it_is_opened_again(open_window: Open
     program.actions.recordings.show_recording(folder)
     session._acts = True  # it may forget runs
     for lapsed in (True, False):
-        program.actions.removal.remove()
+        program.actions.runs.remove()
         assert program.controller.model.runs() == []
         if lapsed:
             program.window.messages.lapse()

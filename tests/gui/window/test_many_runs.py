@@ -13,7 +13,7 @@ from clew_gui.views.runs.runs_model import COLUMNS, RunRow, RunsModel
 from clew_gui.views.theme.parts import Appearance
 from tests.gui import fakes
 from tests.gui.conftest import Opener
-from tests.gui.window.test_window import tick
+from tests.gui.window.test_window import tell
 
 MANY = 300
 
@@ -39,13 +39,11 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
 
     count(rows, "row", "run")
     count(exercises, "progress", "card")
-    session.tell(states={runs[1].id}, points={runs[1].id})
-    tick(program)
+    tell(program, states=runs[1].id, points=runs[1].id)
     assert set(rows) == {runs[1].id}
     assert set(exercises) == {"softmax"}
     new = session.add("cnn")
-    session.tell(new={new.id})
-    tick(program)
+    tell(program, new=new.id)
     assert set(exercises) == {"softmax", "cnn"}
     assert set(rows) == {runs[1].id}, "it belongs to no row of the open exercise"
 

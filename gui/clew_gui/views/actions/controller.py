@@ -5,12 +5,12 @@ Whatever happens changes the model; then ``refresh`` shows it in every panel tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from PySide6.QtCore import QObject, Signal
 
 from clew_gui.session.intake import Changes
-from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.views.actions.bridge import Bridge
 from clew_gui.views.actions.model import WindowModel
@@ -29,8 +29,6 @@ SECOND_TICKS = 32
 """The number of ticks in about a second."""
 SLOW_TICKS = 8
 """Curves follow every tick; the table, the card and the log every so many, about four times a second."""
-TRACED_STEPS = 20
-"""The steps of a trace that the menu asks for."""
 _READING = "exercise.reading"
 """The problem of a card whose file the agent is reading."""
 
@@ -173,12 +171,9 @@ class WindowController(QObject):
 
     def annotate(self, run: str, note: RunNote) -> None:
         """Keep what a person wrote about a run."""
-        try:
+        with self.refusals():
             self.model.session.annotate(run, note)
-        except ProblemError as error:
-            self.refused(error)
-            return
-        self.refresh(Change.DRAWN)
+            self.refresh(Change.DRAWN)
 
     def step_exercise(self, by: int) -> None:
         """The exercise after or before the open one."""
@@ -215,49 +210,18 @@ class WindowController(QObject):
             exercise = "" if one.code.startswith("session.") else self.model.card.id
             self.window.messages.show_problems((one,), exercise=exercise)
 
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Shows the refusal of what is asked inside; the rest is not done then."""
+        try:
+            yield
+        except ProblemError as error:
+            self.refused(error)
+
     def refused(self, error: ProblemError) -> None:
         """Show a refusal at its fields and as a message."""
         self.window.next_run.form.show_problems(error.problems)
         self.window.messages.show_problems(error.problems, exercise=self.model.card.id)
-
-    def ask(self, call: Callable[[Session, RunModel], None]) -> None:
-        """Ask the session for something about the selected run; a refusal is shown."""
-        run, session = self.model.run(), self.model.session
-        if run is None:
-            return
-        try:
-            call(session, run)
-        except ProblemError as error:
-            self.refused(error)
-
-    def pause_or_resume(self) -> None:
-        """Pause a run that trains, let a paused one go on."""
-        self.ask(lambda session, run: (session.unpause if run.state is RunState.PAUSED else session.pause)(run.id))
-
-    def stop(self, now: bool = False) -> None:
-        """End the selected run."""
-        self.ask(lambda session, run: session.stop(run.id, now))
-
-    def trace(self) -> None:
-        """Trace the next steps of the selected run, and open *Details*, which says what they did."""
-        self.ask(lambda session, run: session.trace(run.id, TRACED_STEPS))
-        self.window.fold("runs", False)
-        self.window.bottom.show_details()
-
-    def set_live(self, name: str, value: float, run: str = "") -> None:
-        """Change a live hyperparameter of a run, of the selected one if none is named."""
-        self.ask(lambda session, selected: session.set_live(run or selected.id, name, value))
-
-    def continue_run(self, run: str = "", changes: Mapping[str, str | int] | None = None) -> None:
-        """Go on from the last checkpoint with a run, the selected one if none is named, with ``changes`` of its devices
-        or nodes."""
-        self.ask(lambda session, selected: session.continue_run(run or selected.id, changes=changes))
-
-    def reuse(self) -> None:
-        """Put the selected run's values into the form."""
-        run = self.model.run()
-        if run is not None:
-            self.window.next_run.use_spec(run.spec)
 
     # --- News ---------------------------------------------------------------------------------------------------------
 

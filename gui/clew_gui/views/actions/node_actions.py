@@ -25,7 +25,7 @@ from clew_gui.views.sites.site_bar import SiteBar
 from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem
 
 _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is training on a site."
 
@@ -129,10 +129,8 @@ class NodeActions(QObject):
             return
         if model.locked is not None:
             self.log_in(model.order.site)
-        try:
+        with self._controller.refusals():
             self.services.open(model, self._manager.target(job), kind)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def copy_address(self, job: str, kind: str) -> None:
         """The address with its token, to the clipboard."""
@@ -215,13 +213,10 @@ class NodeActions(QObject):
         """Cancel a job, or give back an allocation."""
         session = self._controller.model.session
         nodes = session.jobs[job].news.nodes if job in session.jobs else ""
-        try:
+        with self._controller.refusals():
             session.cancel(job)
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        if nodes:
-            self._window.messages.lapse_about(nodes)
+            if nodes:
+                self._window.messages.lapse_about(nodes)
 
     def _show_list(self) -> None:
         session = self._controller.model.session

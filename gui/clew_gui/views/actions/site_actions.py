@@ -319,11 +319,7 @@ class SiteActions(QObject):
 
     def hold(self, place: Place) -> None:
         """Take the allocation and keep it."""
-        session = self._controller.model.session
-        try:
-            job = session.hold(msgspec.structs.replace(place, hold=True, data=""))
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        self.refresh()
-        self._window.next_run.where.choose(f"job:{job}")
+        with self._controller.refusals():
+            job = self._controller.model.session.hold(msgspec.structs.replace(place, hold=True, data=""))
+            self.refresh()
+            self._window.next_run.where.choose(f"job:{job}")

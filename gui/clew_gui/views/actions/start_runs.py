@@ -84,12 +84,10 @@ class RunStarter:
 
     def begin(self, ask: Callable[[Session], Sequence[str]]) -> Sequence[str]:
         """Let ``ask`` start runs, select the first one, and return their ids; none if they are refused."""
-        try:
+        runs: Sequence[str] = ()
+        with self._controller.refusals():
             runs = ask(self._controller.model.session)
-        except ProblemError as error:
-            self._controller.refused(error)
-            return ()
-        self._controller.await_runs(runs)
+            self._controller.await_runs(runs)
         return runs
 
     def front(self) -> QWidget:

@@ -18,7 +18,7 @@ from clew_gui.views.race.study_dialogs import predict_dialog, race_dialog, range
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS, defaults, format_value
@@ -116,12 +116,9 @@ class StudyActions(QObject):
 
     def start_sweep(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
-        try:
+        with self._controller.refusals():
             keep_study(self._places, study)
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        self._controller.starter.start(tuple(run.spec for run in study_runs(study)))
+            self._controller.starter.start(tuple(run.spec for run in study_runs(study)))
 
     # --- The bar ------------------------------------------------------------------------------------------------------
 
@@ -213,13 +210,9 @@ class StudyActions(QObject):
             text = "Another program is doing the runs of this sweep, in a terminal perhaps."
             self._controller.refused(problem("study.busy", text, "Wait for it, or end it there.", study.study))
             return
-        place = None
-        if left.missing and not left.ended:
-            place = self._window.next_run.place(left.missing)
-        try:
+        place = self._window.next_run.place(left.missing) if left.missing and not left.ended else None
+        with self._controller.refusals():
             session.continue_study(left.ended, left.missing, place)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def pause(self) -> None:
         """Pause the runs that train. The others wait, because these keep their devices."""
@@ -240,11 +233,9 @@ class StudyActions(QObject):
         order. Each request is carried out after the one before it."""
         session, runs = self._controller.model.session, self._under_way()
         waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)
-        try:
+        with self._controller.refusals():
             for place, run in enumerate(waiting, start=1):
                 session.move_run(run.id, place if first else self._controller.model.waiting())
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def cancel(self) -> None:
         """End the runs: the whole job if it has no others, else each of them, the waiting ones first."""
@@ -252,14 +243,12 @@ class StudyActions(QObject):
         mine = {run.id for run in runs}
         jobs = {run.job.job for run in runs if run.job is not None}
         whole = {job for job in jobs if job in session.jobs and mine.issuperset(self._open_runs(job))}
-        try:
+        with self._controller.refusals():
             for job in sorted(whole):
                 session.cancel(job)
             for run in sorted(runs, key=lambda run: -run.queue):
                 if run.job is None or run.job.job not in whole:
                     session.stop(run.id)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def _open_runs(self, job: str) -> set[str]:
         runs = self._controller.model.runs()

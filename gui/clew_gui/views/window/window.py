@@ -207,7 +207,7 @@ class MainWindow(QMainWindow):
         self.head.tabs.setCurrentIndex(tab)
         self._show_tab(tab)
 
-    def come_forward(self) -> None:
+    def raise_window(self) -> None:
         """Brings this window to the front, because someone started Clew again."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
