@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.views.runs.results import Results, is_preset
-from clew_gui.views.runs.run_columns import more_columns
+from clew_gui.views.runs.run_columns import facts, more_columns
 from clew_gui.views.window.window_state import Choices, WindowState
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -71,7 +71,7 @@ class WindowModel:
 
     def fits(self, run: RunModel) -> bool:
         """Whether the table lists a run of the open exercise."""
-        return not self.filter.terms or self.filter.keeps(self.results.facts(self.card, run))
+        return not self.filter.terms or self.filter.keeps(facts(self.card, run, self.results.best))
 
     def added_columns(self) -> list[str]:
         """The columns that a person added and the open exercise has."""

@@ -107,7 +107,7 @@ class PanelUpdater:
             (self.log, c.EXERCISE | c.SELECTED | c.STATES | c.RUN),
             (self.details, c.EXERCISE | c.SELECTED | c.DRAWN | c.STATES | c.RUN),
             (self.link, c.LINK | c.TIME),
-            (self.pill, c.FORM),
+            (self.pill, c.FORM | c.LINK | c.TIME),
             (self.queue, c.NEW | c.STATES | c.QUEUE | c.LINK),
             (self.loading, c.LINK),
         )
@@ -353,29 +353,31 @@ class PanelUpdater:
     # --- The status line ----------------------------------------------------------------------------------------------
 
     def link(self) -> None:
-        """The link to this computer's agent, in the status line, the pill and the Run button."""
-        session, window, (glyph, tone, word) = self._model.session, self._window, self._here()
+        """The link of the selected run: to its job on a site that is not over, else to this computer's agent."""
+        session, window, job, (glyph, tone, word) = self._model.session, self._window, self._job_of_run(), self._here()
         state = str(session.link.state)
         text = word if state in ("LIVE", "OFFLINE") and word != "off" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
-        if not self._job_link():
-            window.status.show_fact("link", f"This computer: {text}", glyph, tone)
-            self.pill()
+        here = (f"This computer: {text}", glyph, tone)
+        window.status.show_fact("link", *(job_words.link_words(job, time.time()) if job is not None else here))
         window.next_run.refuse(text if state == "REFUSED" else "")
 
     def pill(self) -> None:
-        """The place of the next run and how it is there, unless the selected run is at work on a site."""
-        if self._job_link():
-            return
-        session, chosen = self._model.session, self._window.next_run.where.choice()
-        if not chosen.name:
+        """The place of the selected run while it is at work on a site, else that of the next run, and how it is
+        there."""
+        job, chosen = self._job_of_run(), self._window.next_run.where.choice()
+        if job is None and chosen.name:
+            of_all = self._model.session.jobs.values()
+            jobs = [one for one in of_all if one.order.site == chosen.name and not one.news.over]
+            job = jobs[-1] if jobs else None
+        if job is not None:
+            self._window.top.show_site(*job_words.pill_words(job))
+        elif chosen.name:
+            self._window.top.show_site(f"{chosen.short}, no job", "server", "text2")
+        else:
             glyph, tone, word = self._here()
             self._window.top.show_site(f"This computer, {word}", glyph, tone)
-            return
-        jobs = [job for job in session.jobs.values() if job.order.site == chosen.name and not job.news.over]
-        idle = (f"{chosen.short}, no job", "server", "text2")
-        self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
 
     @property
     def shows_site(self) -> bool:
@@ -388,15 +390,6 @@ class PanelUpdater:
         if state == "OFFLINE" and not self._model.link_reported:  # nobody has looked yet
             return "link", "warn", "starting"
         return _LINKS.get(state, ("link", "text3", state.lower()))
-
-    def _job_link(self) -> bool:
-        """The link that the selected run comes through, if that is one to a site."""
-        job = self._job_of_run()
-        if job is None:
-            return False
-        self._window.status.show_fact("link", *job_words.link_words(job, time.time()))
-        self._window.top.show_site(*job_words.pill_words(job))
-        return True
 
     def _job_of_run(self) -> JobModel | None:
         """The selected run's job on a site that is not over."""

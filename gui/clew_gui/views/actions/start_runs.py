@@ -51,7 +51,7 @@ class RunStarter:
         """Returns the place in the form, for these runs or for the form's own, with the folder of own exercises from
         the settings; None for this computer."""
         place = self._window.next_run.place(specs)
-        folder = local_settings(self._places).load().exercises
+        folder = local_settings(self._places).load().exercises if place is not None else ""
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
 
     def with_consent(

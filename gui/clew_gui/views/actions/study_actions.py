@@ -159,7 +159,14 @@ class StudyActions(QObject):
             standings += [known[1]] if known[1] is not None else []
         by_id, styles = {run.id: run for run in runs}, self._controller.model.styles()
         return [
-            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected, styles.get(one.run, -1))
+            RaceEntry(
+                place if one.best is not None else 0,
+                one.run,
+                styles.get(one.run, -1),
+                words.run_title(by_id[one.run], card).partition("  ")[2],
+                _result(by_id[one.run], one, race, card),
+                one.run == selected,
+            )
             for place, one in enumerate(rank(standings, better), start=1)
         ]
 
@@ -280,26 +287,13 @@ def sweep_words(far: Progress, elsewhere: bool = False) -> str:
     return f"{words.join(parts)}{'; another program is doing the rest' if elsewhere else ''}"
 
 
-def _entry(
-    place: int,
-    run: RunModel,
-    reached: int | None,
-    best: float | None,
-    card: ExerciseCard,
-    race: RaceSpec,
-    selected: str,
-    style: int,
-) -> RaceEntry:
-    metric = words.metric_of(card, race.metric)
-    if reached is not None:
-        result = f"step {words.count(reached)}"
-    elif best is not None:
-        value = words.metric_value(metric, best)
-        result = value if race.target is None else f"best {_metric_name(race, card)} {value}"
-    else:
-        result = words.state_word(run).lower()
-    name = words.run_title(run, card).partition("  ")[2]
-    return RaceEntry(place if best is not None else 0, run.id, style, name, result, run.id == selected)
+def _result(run: RunModel, standing: Standing, race: RaceSpec, card: ExerciseCard) -> str:
+    if standing.reached is not None:
+        return f"step {words.count(standing.reached)}"
+    if standing.best is None:
+        return words.state_word(run).lower()
+    value = words.metric_value(words.metric_of(card, race.metric), standing.best)
+    return value if race.target is None else f"best {_metric_name(race, card)} {value}"
 
 
 def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:

@@ -50,7 +50,7 @@ def theme_of(app: QApplication, choice: ThemeChoice) -> Theme:
 
 
 class WindowActions(QObject):
-    """Does what the entries of the menus ask for, itself or by what it owns."""
+    """What the menus and buttons do, here or in an object of its own."""
 
     def __init__(
         self, app: QApplication, window: MainWindow, controller: WindowController, places: Places, sites: SiteActions

@@ -10,7 +10,7 @@ from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seco
 from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
-from clew_gui.views.runs.run_columns import cells, facts, number
+from clew_gui.views.runs.run_columns import cells, number
 from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
@@ -18,7 +18,6 @@ from clew_shared.goal_settings import has_answer, is_for
 from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, check
-from clew_shared.run_settings import Facts
 from clew_shared.spec import RunSpec
 
 
@@ -122,15 +121,12 @@ class Results:
             return ExerciseProgress(tick)
         if not runs:
             return ExerciseProgress()
-        done = any(self._all_reached(goals, runs) for goals in goals_by_data(card))
+        done = any(all(self.reached_by(goal, runs) for goal in goals) for goals in goals_by_data(card))
         metric = words.headline_metric(card)
         compared = [run for run in runs if run.spec.rate_range is None]
         best = self._best_of(metric, compared) if metric is not None else None
         text = words.metric_value(metric, best) if best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
-
-    def _all_reached(self, goals: Sequence[Goal], runs: Sequence[RunModel]) -> bool:
-        return all(self.reached_by(goal, runs) is not None for goal in goals)
 
     def row(
         self,
@@ -181,10 +177,6 @@ class Results:
     def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunModel | None) -> str:
         base = self.best(metric, baseline) if metric is not None and baseline is not None else None
         return difference(best, base, metric.format) if metric is not None else ""
-
-    def facts(self, card: ExerciseCard, run: RunModel) -> Facts:
-        """A run as the filter sees it."""
-        return facts(card, run, self.best)
 
 
 def _state(run: RunModel) -> tuple[object, ...]:
