@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def call(home: Path, *words: str) -> None:
     subprocess.run([sys.executable, *words], env=environ, timeout=_LIMIT_S, check=True)
 
 
-def paint(theme: str, tab: str, file: str) -> None:
+def paint(theme: Literal["light", "dark"], tab: str, file: str) -> None:
     """Paint one picture in a separate process: the window with all runs, their pictures, a race, or a guide."""
     from clew_gui.app import build_app
     from clew_gui.session.run_record import run_record
@@ -81,7 +81,7 @@ def keep(program: Program, session: Session, file: str, size: tuple[int, int] = 
     program.close()
 
 
-def paint_sites(theme: str, file: str) -> None:
+def paint_sites(theme: Literal["light", "dark"], file: str) -> None:
     """Paint the sites, with a preset that somebody fills in, in a separate process."""
     import msgspec
     from PySide6.QtWidgets import QApplication, QWidget
@@ -108,7 +108,7 @@ def paint_sites(theme: str, file: str) -> None:
     dialog.close()
 
 
-def paint_waiting(theme: str, file: str) -> None:
+def paint_waiting(theme: Literal["light", "dark"], file: str) -> None:
     """Paint a run that waits in a site's queue beside recorded runs, in a separate process."""
 
     import msgspec
@@ -149,7 +149,7 @@ def paint_waiting(theme: str, file: str) -> None:
     keep(program, session, file, select=run.id)
 
 
-def paint_node(theme: str, file: str) -> None:
+def paint_node(theme: Literal["light", "dark"], file: str) -> None:
     """Paint a held node with the programs open on it, its run, and a site that needs a login, in a separate process."""
     import time
 
@@ -214,7 +214,7 @@ def paint_node(theme: str, file: str) -> None:
     keep(program, session, file, select=run.id)
 
 
-def paint_cluster(theme: str, file: str) -> None:
+def paint_cluster(theme: Literal["light", "dark"], file: str) -> None:
     """Paint a run with parameter servers on this computer, one worker slowed and one killed, in a separate process."""
     from clew_gui.app import build_app
     from clew_gui.views.tabs.cluster import ClusterTab
@@ -230,13 +230,13 @@ def paint_cluster(theme: str, file: str) -> None:
     program.window.resize(*SIZE)
     program.window.show()
     wait(program, lambda: program.window.next_run.run.isEnabled())
-    program.controller.start(spec)
+    program.controller.starter.start((spec,))
     wait(
         program,
-        lambda: (run := program.controller.scope.run()) is not None and run.history.updates.counts.applied > 400,
+        lambda: (run := program.controller.model.run()) is not None and run.history.updates.counts.applied > 400,
     )
     program.tab(ClusterTab).open()
-    view, run = program.tab(ClusterTab), program.controller.scope.run()
+    view, run = program.tab(ClusterTab), program.controller.model.run()
     if run is not None:
         taken = run.history.updates.counts
         view.rows["worker", 1].speed.button("5").click()
@@ -248,14 +248,14 @@ def paint_cluster(theme: str, file: str) -> None:
         view.events.itemActivated.emit(view.events.item(1))
         program.app.processEvents()
         program.window.grab().save(file)
-        program.controller.stop(now=True)
+        program.actions.runs.stop(now=True)
         wait(program, lambda: run.state in TERMINAL)
     program.window.close()
     program.close()
     end_agent()
 
 
-def paint_first_run(theme: str, file: str) -> None:
+def paint_first_run(theme: Literal["light", "dark"], file: str) -> None:
     """Paint the window that a student sees after the first click: *Linear regression* is run and drawn, the window is
     closed and opened again, and the run is there. In a separate process, on any system."""
     from PySide6.QtCore import Qt
@@ -289,7 +289,7 @@ def wait_until_drawn(program: Program) -> None:
     from clew_shared.journal.lifecycle import TERMINAL
 
     def is_drawn() -> bool:
-        run, said = program.controller.scope.run(), program.window.run_view.plots.canvas.accessibleDescription()
+        run, said = program.controller.model.run(), program.window.run_view.plots.canvas.accessibleDescription()
         return run is not None and run.state in TERMINAL and f"at step {run.history.fold.step - 1}" in said
 
     wait(program, is_drawn)
@@ -330,10 +330,10 @@ def main() -> None:
         "first-run": paint_first_run,
     }
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
-        painters[sys.argv[3]](sys.argv[2], sys.argv[4])
+        painters[sys.argv[3]]("dark" if sys.argv[2] == "dark" else "light", sys.argv[4])
         return
     if sys.argv[1:2] == ["paint"]:
-        paint(*sys.argv[2:5])
+        paint("dark" if sys.argv[2] == "dark" else "light", *sys.argv[3:5])
         return
     data = ("--data", str(Path(sys.argv[1]).absolute())) if len(sys.argv) > 1 else ()
     if not data and "CLEW_DATA" not in os.environ:

@@ -80,7 +80,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Collect garbage after a test with a window: before a test without a window all of it, otherwise what is due."""
     if _has_window(item):
-        from clew_gui.views.window.collector import collect_due
+        from clew_gui.app import collect_due
 
         collect_due() if _has_window(nextitem) else gc.collect()
 

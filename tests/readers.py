@@ -60,7 +60,7 @@ from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.host_keys import read_known
 from clew_gui.ssh.keys import describe_key
 from clew_gui.targets.local_agent import interpreter_problem
-from clew_gui.views.window.window_state import FileMemory, WindowState
+from clew_gui.views.window.window_state import WindowState
 from clew_shared import catalogue, spec
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError
@@ -241,7 +241,7 @@ def read_params(data: bytes) -> object:
 
 def read_window(path: Path) -> object:
     """What Qt takes of it is C's int; a percentage is made of the smoothing."""
-    state = FileMemory(path).load_window()
+    state = SettingsFile(path, WindowState).load()
     sizes = (state.width, state.height, state.lab_width, state.form_width, state.runs_height, state.tab)
     assert all(0 <= size < 2**31 for size in sizes)
     assert math.isfinite(state.smoothing)

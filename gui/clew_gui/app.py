@@ -18,7 +18,7 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from clew_gui.base.settings import local_settings
+from clew_gui.base.settings import SettingsFile, local_settings
 from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
@@ -29,10 +29,10 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.file_checks import DataChecker, HandinCheck
-from clew_gui.views.actions.menus import MENUS, join
+from clew_gui.views.actions.menus import MENUS, join, why_not
+from clew_gui.views.actions.processes import DataChecker, HandinCheck
 from clew_gui.views.actions.site_actions import SiteActions
-from clew_gui.views.actions.verbs import WindowActions, known_choice, theme_of
+from clew_gui.views.actions.verbs import WindowActions, theme_of
 from clew_gui.views.sites.prompts import WindowPrompter
 from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.tabs.registry import TABS, with_tabs
@@ -40,10 +40,9 @@ from clew_gui.views.tabs.tab import Tab, title_of
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import Application, apply, make_app, prepare
-from clew_gui.views.window.collector import Collector
 from clew_gui.views.window.single import OneWindow
 from clew_gui.views.window.window import MainWindow
-from clew_gui.views.window.window_state import FileMemory, Memory, NoMemory, WindowState
+from clew_gui.views.window.window_state import NoMemory, ThemeChoice, WindowState
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import Places, find_places
@@ -68,36 +67,37 @@ class Program(QObject):
         places: Places,
         catalogue: Catalogue,
         make_session: SessionMaker,
-        memory: Memory,
-        theme: str | None = None,
+        memory: SettingsFile[WindowState],
+        theme: ThemeChoice | None = None,
     ) -> None:
         super().__init__()
         self.app, self.places, self.memory = app, places, memory
-        self.state = memory.load_window()
-        choice = theme or self.state.theme
-        self.window = window = MainWindow(Appearance(theme_of(app, choice)), self.state, with_tabs(MENUS, TABS))
+        self.state = memory.load()
+        self.state.theme = theme or self.state.theme
+        self.window = window = MainWindow(
+            Appearance(theme_of(app, self.state.theme)), self.state, with_tabs(MENUS, TABS), why_not
+        )
         self.asker = WindowPrompter(window.appearance, window, stays_s=lambda: stays_s(places))
         self.asker.announced.connect(window.messages.show_note)
         answers = AskOnce(self.asker)  # of all that logs in: a manager does not ask again what the doctor has asked
         self.session, manager = make_session(answers)
-        self.controller = WindowController(window, catalogue, places, self.session)
+        self.controller = WindowController(window, catalogue, places, self.session, self.state)
         self.checker = DataChecker(self, places)
         self.handins = HandinCheck(window)
         window.next_run.check_data_with(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self.actions = WindowActions(app, window, self.controller, places, self.sites)
-        self.actions.theme_choice = known_choice(choice)
         self.tabs = [tab(window, self.controller, places) for tab in TABS]
         self.tab(CompareTab).recall(self.state.compare)
         window.show_tab(self.state.tab)
         join(window.actions_, self.actions)
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
-        self._collector = Collector(self)
+        collect_here(self)
         self._closed = False
-        self._seen = self.state
-        """The state of the window a second ago."""
-        self.controller.second.connect(self._keep_what_rests)
+        self._seen = self._saved = msgspec.to_builtins(self.state)
+        """The state of the window a second ago, and the one that was saved last."""
+        self.controller.second.connect(self.save_settled_state)
         self._awake: Callable[[], None] | None = None
         """Lets the system take a hidden window's time again."""
         self.controller.second.connect(self._stay_awake)
@@ -109,10 +109,7 @@ class Program(QObject):
 
     def _recall(self) -> None:
         """Restores the state that the last window left."""
-        state, window, board = self.state, self.window, self.controller.scope.board
-        board.restore_pins(state.pinned)
-        board.recall(state.runs)
-        self.controller.scope.columns.update(state.columns)
+        state, window = self.state, self.window
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder, state.data_files)
         window.bottom.recall(state.sort, state.log_shown)
@@ -123,9 +120,9 @@ class Program(QObject):
         window.actions_["log_scale"].setChecked(state.log_axes)
         window.run_view.take_controls()
 
-    def come_forward(self, file: str = "") -> None:
+    def raise_window(self, file: str = "") -> None:
         """Someone has started Clew again, or opened a file with it."""
-        self.window.come_forward()
+        self.window.raise_window()
         self.open_file(file)
 
     def open_file(self, file: str) -> None:
@@ -139,7 +136,7 @@ class Program(QObject):
         """Closes the window, and lets runs go on. Says so once, the first time that some are running."""
         busy = self._busy()
         if busy and not self.state.told_runs_go_on:
-            self.state = msgspec.structs.replace(self.state, told_runs_go_on=True)
+            self.state.told_runs_go_on = True
             self._show_runs_go_on(len(busy))
             return False
         self.close()
@@ -180,50 +177,40 @@ class Program(QObject):
         self.actions.setup.stop()
         self.asker.close()
         self.controller.detach()
-        self._remember(self._left())
+        self.saved_state()
+        self._save()
         self.sites.close()
         self.session.close()
 
-    def _keep_what_rests(self) -> None:
-        """Saves, once a second, what changed and has settled. Nothing is lost if the window is killed."""
+    def save_settled_state(self) -> None:
+        """Saves the window's state when it has not changed for a second. Nothing is lost if the window is killed."""
         if self._closed:
             return
-        now, before = self._left(), self._seen
+        now, before = msgspec.to_builtins(self.saved_state()), self._seen
         self._seen = now
-        if now == before and now != self.state:
-            self._remember(now)
+        if now == before and now != self._saved:
+            self._save()
 
-    def _remember(self, state: WindowState) -> None:
-        self.state = state
-        self.memory.save_window(state)
+    def _save(self) -> None:
+        self._saved = msgspec.to_builtins(self.state)
+        self.memory.save(self.state)
 
-    def _left(self) -> WindowState:
-        """Returns the present state of the window."""
-        controls = self.window.run_view.controls
-        card = self.controller.scope.card
-        place, asked = self.window.next_run.where.left()
-        data, folder, files = self.window.next_run.data_left()
-        return msgspec.structs.replace(
-            self.window.left_as(self.state),
-            exercise=card.id if card is not None else "",
-            theme=self.actions.theme_choice,
-            log_axes=controls.log.isChecked(),
-            smoothing=controls.smoothing.value() / 100,
-            pinned=self.controller.scope.board.pins(),
-            columns=dict(self.controller.scope.columns),
-            place=place,
-            asked=asked,
-            runs=self.controller.scope.board.left(),
-            forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
-            data=data,
-            data_folder=folder,
-            data_files=files,
-            sort=self.window.bottom.model.sorting(),
-            log_shown=self.window.bottom.tabs.currentIndex() == 1,
-            unit=controls.units.current(),
-            page=controls.chosen_page,
-            compare=self.tab(CompareTab).left(),
-        )
+    def saved_state(self) -> WindowState:
+        """Returns the present state of the window, with which the next one begins."""
+        state, form, controls = self.state, self.window.next_run, self.window.run_view.controls
+        self.window.save_into(state)
+        state.exercise = self.controller.model.card.id
+        state.log_axes = controls.log.isChecked()
+        state.smoothing = controls.smoothing.value() / 100
+        state.unit, state.page = controls.units.current(), controls.chosen_page
+        state.place, state.asked = form.where.left()
+        state.forms = {exercise: to_table(spec) for exercise, spec in form.drafts().items()}
+        data = form.data_choice
+        state.data, state.data_folder, state.data_files = data.choice, data.folder, data.kept
+        state.sort = self.window.bottom.model.sorting()
+        state.log_shown = self.window.bottom.tabs.currentIndex() == 1
+        state.compare = self.tab(CompareTab).left()
+        return state
 
 
 def build_app(
@@ -232,8 +219,8 @@ def build_app(
     catalogue: Catalogue | None = None,
     session: Session | None = None,
     manager: JobManager | None = None,
-    memory: Memory | None = None,
-    theme: str | None = None,
+    memory: SettingsFile[WindowState] | None = None,
+    theme: ThemeChoice | None = None,
     exercise: str = "",
 ) -> Program:
     """Joins everything, ready to be shown. ``session`` None: one that finds or starts this computer's agent.
@@ -245,7 +232,7 @@ def build_app(
     app = found if isinstance(found, QApplication) else make_app(sys.argv[:1])
     app.setApplicationName("Clew")
     prepare(app)
-    kept = memory if memory is not None else FileMemory(places.config / "window.toml")
+    kept = memory if memory is not None else SettingsFile(places.config / "window.toml", WindowState)
     known = catalogue or load_builtin()
 
     troubles: list[Problem] = []
@@ -262,11 +249,11 @@ def build_app(
 
     program = Program(app, places, known, make_session, kept, theme)
     program.window.messages.show_problems(tuple(troubles))
-    if isinstance(kept, FileMemory) and kept.problem is not None:
+    if kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
     ids = [card.id for card in known.exercises]
     candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
-    program.controller.open_exercise(next((name for name in candidates if name in ids), ""))
+    program.controller.open_first(next(name for name in candidates if name in ids))
     apply(app, program.window.appearance.theme)  # once, when every widget is in its place
     program.controller.follow()
     return program
@@ -322,7 +309,7 @@ def open_window(
     catalogue: Catalogue | None = None,
     *,
     file: str = "",
-    theme: str | None = None,
+    theme: ThemeChoice | None = None,
     size: str = "",
 ) -> int:
     """Open the window and stay until it is closed. Returns the exit code.
@@ -337,14 +324,14 @@ def open_window(
         say("Clew is already open; its window comes to the front.")
         return 0
     program = build_app(places, catalogue=catalogue, theme=theme, exercise=exercise)
-    alone.raised.connect(program.come_forward)
+    alone.raised.connect(program.raise_window)
     if isinstance(app, Application):
-        app.file_opened.connect(program.come_forward)
+        app.file_opened.connect(program.raise_window)
     _size(program.window, size)
     program.window.fit_into(program.app.primaryScreen().availableGeometry())
     program.window.painted.connect(program.window.fit_screen)
-    show_surprises(program.window)
-    program.window.painted.connect(lambda: log_from_now(places, program.window))
+    show_uncaught_errors(program.window)
+    program.window.painted.connect(lambda: program.window.messages.show_problems(start_log(places)))
     alone.listen()
     program.open_file(file)
     gc.freeze()  # what is there now stays: no collection need go through it again
@@ -355,32 +342,53 @@ def open_window(
     return code
 
 
+# --- Garbage ----------------------------------------------------------------------------------------------------------
+
+
+_COLLECT_MS = 1000
+
+
+def collect_here(parent: QObject) -> None:
+    """Puts Python's own collector to rest for as long as the process lives, and does its work now and then, in the
+    thread of the event loop.
+
+    Python runs its collector in whichever thread happens to make the next object. Widgets, pixmaps and timers that go
+    in circles then end in a thread in which Qt forbids that, and the program breaks down some time later, anywhere.
+    With links, SSH and ZeroMQ there are always other threads.
+    """
+    gc.disable()
+    timer = QTimer(parent, interval=_COLLECT_MS)
+    timer.timeout.connect(collect_due)
+    timer.start()
+
+
+def collect_due() -> None:
+    """Collect the generations with enough new objects since the last time, by Python's own thresholds."""
+    for generation, (made, allowed) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)):
+        if made <= allowed:
+            return
+        gc.collect(generation)
+
+
 # --- Log and errors ---------------------------------------------------------------------------------------------------
 
 
-def log_from_now(places: Places, window: MainWindow) -> None:
-    """Keep a log in Clew's own folder; the window says so when that cannot be."""
-    trouble = keep_log(places)
-    if trouble is not None:
-        window.messages.show_problems((trouble,))
-
-
-def keep_log(places: Places) -> Problem | None:
-    """Log into a file; the reason when Clew's own folder takes none, and then no run can be kept there either."""
+def start_log(places: Places) -> tuple[Problem, ...]:
+    """Logs into a file from now on; returns what is wrong if Clew's own folder takes none, and then no run can be kept
+    there either."""
     folder = places.home / "log"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handler = logging.handlers.RotatingFileHandler(folder / "clew.log", maxBytes=1 << 20, backupCount=2)
     except OSError as error:
         text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
-        return Problem(
-            "home.write", text, "Set CLEW_HOME to a folder that you can write to, and start again.", str(places.home)
-        )
+        hint = "Set CLEW_HOME to a folder that you can write to, and start again."
+        return (Problem("home.write", text, hint, str(places.home)),)
     log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
-    return None
+    return ()
 
 
-def show_surprises(window: MainWindow) -> None:
+def show_uncaught_errors(window: MainWindow) -> None:
     """An exception in a slot does not end Qt's loop; it is logged and shown, wherever it came from."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -430,7 +438,7 @@ def screenshot(places: Places, options: argparse.Namespace) -> int:
     program.window.head.tabs.setCurrentIndex(TAB_WORDS.index(options.tab or "run"))
     program.window.show()
     program.controller.select(run)
-    program.controller.reuse()
+    program.actions.runs.reuse()
     # Not ``quit``, which closes windows first. A window that is never painted ends all the same.
     QTimer.singleShot(20_000, program.window, lambda: program.app.exit(0))
     program.window.painted.connect(lambda: QTimer.singleShot(400, program.window, lambda: program.app.exit(0)))

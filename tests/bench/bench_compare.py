@@ -56,7 +56,7 @@ def opened(runs: int) -> Program:
 
 def actions(program: Program) -> dict[str, Callable[[int], object]]:
     """What a person does, by name; the number of the round makes each another one."""
-    window, runs = program.window, list(program.controller.scope.runs())
+    window, runs = program.window, list(program.controller.model.runs())
     program.tab(CompareTab).open()
     view = program.tab(CompareTab)
     view.sets.button("listed").click()

@@ -137,13 +137,13 @@ class Student:
 
     def run(self) -> RunModel:
         """The selected run."""
-        run = self.program.controller.scope.run()
+        run = self.program.controller.model.run()
         assert isinstance(run, RunModel)
         return run
 
     def step(self) -> int:
         """How far the selected run is; 0 without one."""
-        return self.run().history.fold.step if self.program.controller.scope.run() is not None else 0
+        return self.run().history.fold.step if self.program.controller.model.run() is not None else 0
 
     def sent(self) -> bool:
         """Whether the scheduler has the selected run's job."""
@@ -246,7 +246,7 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
     before = student.step()
     student.close()
     student.open()
-    student.until(lambda: run in [one.id for one in student.program.controller.scope.runs()], LIMIT_S)
+    student.until(lambda: run in [one.id for one in student.program.controller.model.runs()], LIMIT_S)
     student.program.controller.select(run)
     student.until(lambda: student.step() > before and student.word() == "Running", RUN_S)
     assert len(asked) == len(student.seen) == 3, "a further program finds the login"
@@ -258,12 +258,12 @@ def test_a_window_asks_once_each_and_its_runs_come_whole_over_a_cut_and_after_it
 
 def begin(student: Student, steps: int) -> str:
     """Run on the cluster what the form says, for so many steps; the run, which is selected then."""
-    form, before = student.window.next_run, set(student.program.controller.scope.runs())
+    form, before = student.window.next_run, set(student.program.controller.model.runs())
     form.where.choose("site:otp")
     form.use_data("digits")
     form.form.row("steps").editor.set_value(steps)
     form.run.click()
-    student.until(lambda: student.program.controller.scope.run() not in {None, *before}, LIMIT_S)
+    student.until(lambda: student.program.controller.model.run() not in {None, *before}, LIMIT_S)
     return student.run().id
 
 
@@ -309,7 +309,7 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     cluster: MiniCluster, student: Student
 ) -> None:
     """Two optimizers, three rates and two seeds in one allocation; what is left of it in a second one."""
-    form, scope = student.window.next_run, student.program.controller.scope
+    form, scope = student.window.next_run, student.program.controller.model
     form.where.choose("site:otp")
     form.use_data("digits")
     form.form.row("steps").editor.set_value(20)

@@ -52,7 +52,7 @@ class SettingsFile(Generic[T]):
             return msgspec.convert(from_toml(self.path.read_text(encoding="utf-8")), self._kind, strict=True)
         except FileNotFoundError:
             return self._kind()
-        except (OSError, ValueError) as error:  # ValueError: TOML, Unicode and msgspec's own
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
             text = f"The settings in {self.path} cannot be read: {error}."
             self.problem = Problem("settings.read", text, "The defaults are used.", str(self.path))
             return self._kind()

@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
 from clew_gui.targets.local_agent import agent_command, interpreter_problem
-from clew_gui.views.actions.agent_settings import AgentSettings
-from clew_gui.views.actions.dialogs import SettingsDialog
+from clew_gui.views.actions.dialogs import AgentSettings, SettingsDialog
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue

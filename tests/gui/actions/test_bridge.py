@@ -10,6 +10,7 @@ from PySide6.QtCore import QCoreApplication, QTimer
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.session.intake import Changes
 from clew_gui.views.actions.bridge import AT_ONCE, Bridge
 from clew_gui.views.charts.chart_view import REFRESH_MS
 from tests.gui import fakes
@@ -46,15 +47,15 @@ def ring(session: fakes.FakeSession, **news: object) -> None:
 def test_the_first_news_are_taken_in_as_they_come_and_a_stream_by_the_timer(
     bridge: Bridge, session: fakes.FakeSession, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with qtbot.waitSignal(bridge.points) as told:
-        ring(session, points=frozenset({"a"}))
-    assert told.args == [frozenset({"a"})]
+    with qtbot.waitSignal(bridge.news) as told:
+        ring(session, points={"a"})
+    assert told.args == [Changes(points={"a"})]
     monkeypatch.setattr("clew_gui.views.actions.bridge.INTERVAL_MS", NEVER_MS)  # a busy machine takes its time
     bridge._since_news.start()
     ticks: list[None] = []
-    bridge.ticked.connect(lambda: ticks.append(None))
+    bridge.news.connect(lambda _changes: ticks.append(None))
     for _ in range(AT_ONCE + 2):
-        ring(session, points=frozenset({"a"}))
+        ring(session, points={"a"})
         QCoreApplication.processEvents()
     assert len(ticks) == AT_ONCE - 1, "the timer is about to come round"
 
@@ -62,7 +63,7 @@ def test_the_first_news_are_taken_in_as_they_come_and_a_stream_by_the_timer(
 def test_a_bridge_that_stopped_is_rung_no_more(bridge: Bridge, session: fakes.FakeSession) -> None:
     bridge.stop()
     ticks: list[None] = []
-    bridge.ticked.connect(lambda: ticks.append(None))
+    bridge.news.connect(lambda _changes: ticks.append(None))
     ring(session)
     QCoreApplication.processEvents()
     assert ticks == []

@@ -34,7 +34,7 @@ def test_who_handed_in_what_is_shown(
     qtbot: QtBot, softmax: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(test_handin, "CARDS", {card.id: card for card in load_builtin().exercises})
-    softmax.come_forward(str(bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip")))
+    softmax.raise_window(str(bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip")))
     text = shown(qtbot, softmax)
     assert "anna.clew.zip" in text
     assert "As it was recorded." in text

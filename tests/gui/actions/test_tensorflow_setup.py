@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.views.actions import tensorflow_setup
-from clew_gui.views.actions.tensorflow_setup import _SetupDialog
+from clew_gui.views.actions import processes
+from clew_gui.views.actions.processes import _SetupDialog
 from clew_gui.views.theme.parts import ProgressBar
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import set_up_tensorflow
@@ -41,7 +41,7 @@ def dialog(softmax: Program, qtbot: QtBot) -> _SetupDialog:
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, program: str, *words: str) -> None:
-    monkeypatch.setattr(tensorflow_setup, "_COMMAND", ("-c", program, *words))
+    monkeypatch.setattr(processes, "_SETUP", ("-c", program, *words))
 
 
 def texts(dialog: _SetupDialog) -> str:

@@ -111,9 +111,9 @@ def test_columns_are_chosen_and_kept_and_deltas_are_to_the_baseline(
     assert "batch" in hidden
     assert not {"optimizer", "rate", "tags", "loss"} & hidden
     program.close()
-    again = open_window(session, memory=NoMemory(program.memory.load_window()))
+    again = open_window(session, memory=NoMemory(program.memory.load()))
     assert [one.key for one in again.window.bottom.model.columns][-2:] == ["tags", "loss"]
-    assert again.controller.scope.pinned() == next(iter(session.runs))
+    assert again.controller.model.pinned() == next(iter(session.runs))
 
 
 def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: Program, session: FakeSession) -> None:
@@ -283,7 +283,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     for page in ("curves", "scatter"):
         assert "SGD 0.5" in (tmp_path / f"{page}.svg").read_text(), page
     QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=spot.toPoint())
-    assert program.controller.scope.run() is session.runs[list(session.runs)[3]]
+    assert program.controller.model.run() is session.runs[list(session.runs)[3]]
     compare.export("csv", tmp_path / "table.csv")
     assert (
         (tmp_path / "table.csv")
@@ -295,7 +295,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
 def test_a_range_test_is_no_baseline_and_is_compared_with_none(
     program: Program, session: FakeSession, qtbot: QtBot
 ) -> None:
-    scope, values = program.controller.scope, preset_values(fakes.card(), fakes.card().baseline)
+    scope, values = program.controller.model, preset_values(fakes.card(), fakes.card().baseline)
     usual, test = (session.add("softmax") for _ in range(2))
     usual.spec = msgspec.structs.replace(usual.spec, params=values)
     test.spec = msgspec.structs.replace(test.spec, params=values, rate_range=RateRange(0.001, 10.0))
@@ -311,7 +311,7 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
     assert not program.window.actions_["pin"].isEnabled()
     row = next(row for row in program.window.bottom.model.rows() if row.id == test.id)
     assert (row.text("rate"), row.text("delta"), row.reached) == ("0.001 to 10", "", False)
-    scope.board.pin("softmax", test.id)
+    scope.pin(test.id)
     assert scope.pinned() == first, "pinned by an earlier version"
     compared = {run.number for group in shown(program, qtbot).groups for run in group.runs}
     assert compared == {1, 2, 3, 4, usual.number}
@@ -336,13 +336,13 @@ def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: Fa
     runs = list(session.runs)
     for run in runs:
         program.controller.show_curve(run, False)
-    assert program.controller.scope.styles() == {}
+    assert program.controller.model.styles() == {}
     for run in (runs[3], runs[1]):
         program.controller.show_curve(run, True)
-    assert program.controller.scope.styles() == {runs[3]: 0, runs[1]: 1}
+    assert program.controller.model.styles() == {runs[3]: 0, runs[1]: 1}
     program.controller.show_curve(runs[3], False)
     program.controller.show_curve(runs[0], True)
-    assert program.controller.scope.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
+    assert program.controller.model.styles() == {runs[1]: 1, runs[0]: 0}, "who stays keeps its style"
     swatches = {row.id: row.index for row in program.window.bottom.model.rows()}
     assert swatches == {runs[0]: 0, runs[1]: 1, runs[2]: -1, runs[3]: -1}
 

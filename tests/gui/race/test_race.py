@@ -93,7 +93,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     form.form.row("order").editor.set_value("shuffle")
     form.form.row("batch_size").editor.set_value(50)
     form.use_data("digits")
-    card = program.controller.scope.card
+    card = program.controller.model.card
     assert card is not None
     shared = shared_words(card, form.spec())
     assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
@@ -133,13 +133,13 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
 ) -> None:
     before = session.add("linear-regression", optimizer="sgd", learning_rate=0.03)
     session.tell(new=frozenset((before.id,)))
-    qtbot.waitUntil(lambda: program.controller.scope.run() is not None, timeout=5000)
+    qtbot.waitUntil(lambda: program.controller.model.run() is not None, timeout=5000)
     program.window.next_run.race.click()
     opened(program).go.click()
     specs = [what[1] for what in session.asked if what[0] == "start"]
     assert len(specs) == 6
     assert len({spec.study for spec in specs}) == 1  # type: ignore[attr-defined]
-    shown = program.controller.scope.shown()
+    shown = program.controller.model.shown()
     assert [session.runs[run].spec.params["optimizer"] for run in shown] == [
         "sgd",
         "momentum",
@@ -149,7 +149,7 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
         "adam",
     ]
     assert before.id not in shown
-    card = program.controller.scope.card
+    card = program.controller.model.card
     assert card is not None
     same = [{**check(card.params, session.runs[run].spec.params)[0]} for run in shown]
     for values in same:
@@ -161,12 +161,12 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     program.window.resize(1440, 1100)
     program.window.next_run.race.click()
     opened(program).go.click()
-    bar, card = program.window.run_view.study, program.controller.scope.card
+    bar, card = program.window.run_view.study, program.controller.model.card
     assert card is not None
     assert bar.isVisible()
     runs = list(session.runs.values())
     assert [entry.place for entry in bar.entries] == [0] * 6
-    assert program.controller.scope.run() is runs[0]
+    assert program.controller.model.run() is runs[0]
     assert program.window.bottom.table.current() == runs[0].id
     train(runs[2], card.metrics, 23.0, 0.1, 0.0009)
     train(runs[0], card.metrics, 23.0, 5.0, 4.0)
@@ -181,9 +181,9 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
         "3 SGD 0.01, best loss 4",
         "Momentum 0.01, queued",
     ]
-    assert program.controller.scope.run() is runs[5], "the run at work is on the card"
+    assert program.controller.model.run() is runs[5], "the run at work is on the card"
     bar.chips[1].click()
-    assert program.controller.scope.run() is runs[2]
+    assert program.controller.model.run() is runs[2]
     assert bar.accessibleName().startswith("Optimizer race: 1 Adam 0.2, step 1; 2 Nesterov 0.01, step 2")
     bar.close_button.click()
     assert not bar.isVisible()

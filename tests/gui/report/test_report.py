@@ -128,7 +128,7 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
     buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
     assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
     buttons["Show the recording parameter-servers"].click()
-    scope, replay = program.controller.scope, program.window.run_view.plots.replay
+    scope, replay = program.controller.model, program.window.run_view.plots.replay
     assert scope.card is not None
     assert scope.card.id == "ps-lab"
     run = scope.run()
@@ -168,13 +168,13 @@ def test_a_removed_recording_is_listed_when_it_is_opened_again(open_window: Open
     program.actions.recordings.show_recording(folder)
     session._acts = True  # it may forget runs
     for lapsed in (True, False):
-        program.actions.removal.remove()
-        assert program.controller.scope.runs() == []
+        program.actions.runs.remove()
+        assert program.controller.model.runs() == []
         if lapsed:
             program.window.messages.lapse()
         program.actions.recordings.show_recording(folder)
-        assert [one.folder for one in program.controller.scope.runs()] == [folder]
-        assert program.controller.scope.run() is not None
+        assert [one.folder for one in program.controller.model.runs()] == [folder]
+        assert program.controller.model.run() is not None
     assert folder.exists()
 
 
@@ -186,4 +186,4 @@ def test_a_recording_that_cannot_be_read_is_offered_by_the_name_of_its_folder(
     assert "torn" in [one.text() for one in dialog.findChildren(QLabel)]
     next(one for one in dialog.findChildren(Button) if one.accessibleName() == "Show the recording torn").click()
     assert softmax.window.messages.isVisible()
-    assert softmax.controller.scope.runs() == []
+    assert softmax.controller.model.runs() == []

@@ -39,7 +39,7 @@ def test_the_runs_that_come_nearest_to_the_goals_are_in_it_not_the_latest(
     for _ in range(5):
         trained(session, 0.3)
     program = open_window(session)
-    program.controller.scope.board.choices("softmax").selected = best.id
+    program.controller.model.choices.selected = best.id
     program.tab(ReportTab).open()
     assert best.id in ticked(program)
     assert len(ticked(program)) <= 3
@@ -65,7 +65,7 @@ def test_timing_runs_are_in_no_report_only_because_they_are_drawn(open_window: O
         name = f"{number} device{'s'[: number - 1]}"
         run.spec = RunSpec(exercise="softmax", run=run.id, study="scaling-1", name=name, devices=number)
     program = open_window(session)
-    program.controller.scope.board.choices("softmax").shown.update(session.runs)
+    program.controller.model.choices.shown.update(session.runs)
     program.tab(ReportTab).open()
     assert ticked(program) == {plain.id}
 
@@ -83,9 +83,8 @@ def test_what_a_person_ticked_stays_and_is_there_in_the_next_window(open_window:
     assert runs[1].id not in chosen
     trained(session, 0.99)
     assert ticked(program) == chosen
-    board = program.controller.scope.board
-    again = type(board)()
-    again.recall(board.left())
-    assert again.choices("softmax").report == chosen
-    assert again.choices("softmax").report_by_hand
+    program.window.close()
+    again = open_window(session, memory=memory).controller.model.choices
+    assert again.report == chosen
+    assert again.report_by_hand
     assert all(run.state is RunState.FINISHED for run in session.runs.values())

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel
 
 from clew_gui.session.runs import RunModel
 from clew_gui.views.lab.guide_page import GoalRow
-from clew_gui.views.runs.run_choices import RunChoices
+from clew_gui.views.runs.results import Results
 from clew_shared.cards import Goal, Requirement
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -31,17 +31,16 @@ def test_the_chip_says_when_no_single_run_has_reached_what_is_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     busy = open_window(fakes.example_session())
-    scope = busy.controller.scope
-    assert scope.card is not None
-    goals = [goal.id for goal in scope.card.goals]
+    model = busy.controller.model
+    goals = [goal.id for goal in model.card.goals]
     assert len(goals) == 2
-    first = [run.id for run in scope.runs()][:2]
+    first = [run.id for run in model.runs()][:2]
 
     def has_reached(goal: Goal, run: RunModel) -> bool:
         place = first.index(run.id) + 1 if run.id in first else 0
         return goals.index(goal.id) in reached.get(place, ())
 
-    monkeypatch.setattr(scope.board, "reached", has_reached)
+    monkeypatch.setattr(model.results, "reached", has_reached)
     busy.controller.panels.goals()
     busy.controller.panels.table()
     found = {row.id: row.text("state") for row in busy.window.bottom.model.rows()}
@@ -60,13 +59,13 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
         for number in (2, 4)
     )
     goal, metric = card.goals[0], next(metric for metric in card.metrics if metric.name == card.goals[0].metric)
-    board = RunChoices()
+    results = Results()
     run = fakes.FakeRun("one", 1, 0, missed.spec, history=missed.history)
-    before = board.reached(goal, run), board.best(metric, run)
+    before = results.reached(goal, run), results.best(metric, run)
     run.history = reached.history
     run.history.fold.step = missed.history.fold.step
     run.history.fold.attempt = missed.history.fold.attempt
-    assert (board.reached(goal, run), board.best(metric, run)) != before
+    assert (results.reached(goal, run), results.best(metric, run)) != before
 
 
 def test_a_run_that_is_better_than_the_tolerance_allows_is_named() -> None:
@@ -77,9 +76,9 @@ def test_a_run_that_is_better_than_the_tolerance_allows_is_named() -> None:
     run.evaluate(0.9763)
     run.end()
     goal = Goal(id="slides", text="95.97 %", metric="test_accuracy", op="near", value=0.9597, tolerance=0.005)
-    board = RunChoices()
-    assert not board.reached(goal, run)
-    assert board.why_not(goal, [run]) == "Run 1 is better than the tolerance allows."
+    results = Results()
+    assert not results.reached(goal, run)
+    assert results.why_not(goal, [run]) == "Run 1 is better than the tolerance allows."
 
 
 def test_a_run_that_was_set_otherwise_than_the_goal_asks_is_named_in_the_guide_and_the_head(

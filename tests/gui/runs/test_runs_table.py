@@ -25,12 +25,12 @@ def at(table: RunsTable, row: int, column: int, left: int) -> QPoint:
 
 def test_a_selection_that_is_dragged_ends_also_over_a_check(program: Program) -> None:
     table = program.window.bottom.table
-    shown = program.controller.scope.shown()
+    shown = program.controller.model.shown()
     port, left = table.viewport(), Qt.MouseButton.LeftButton
     QTest.mousePress(port, left, pos=at(table, 0, 1, 20))
     QTest.mouseMove(port, at(table, 1, 1, 20))
     QTest.mouseRelease(port, left, pos=at(table, 1, 0, 6))
     assert table.state() is QAbstractItemView.State.NoState
-    assert program.controller.scope.shown() == shown
+    assert program.controller.model.shown() == shown
     QTest.mouseClick(port, left, pos=at(table, 0, 0, 6))
-    assert program.controller.scope.shown() != shown
+    assert program.controller.model.shown() != shown

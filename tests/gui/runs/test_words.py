@@ -14,12 +14,14 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.schedulers.state import JobUse
+from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.bottom_panel import log_line, read_tail
 from clew_gui.views.runs.details_panel import details
-from clew_gui.views.runs.run_choices import RunChoices, estimate, is_preset
+from clew_gui.views.runs.results import estimate, is_preset
+from clew_gui.views.window.window_state import WindowState
 from clew_shared.cards import Goal
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Log, Points
@@ -236,7 +238,7 @@ def test_no_guide_is_too_odd_to_be_cut(text: str) -> None:
     assert [c for c in text if c in "ab"] == [c for c in kept if c in "ab"] or "```" in text or "**" in text
 
 
-# --- The board --------------------------------------------------------------------------------------------------------
+# --- The model --------------------------------------------------------------------------------------------------------
 
 
 def test_a_preset_is_recognised_by_its_values() -> None:
@@ -249,22 +251,22 @@ def test_a_preset_is_recognised_by_its_values() -> None:
 def test_the_first_run_of_the_baseline_preset_with_a_curve_is_pinned_and_stays() -> None:
     session = fakes.FakeSession()
     first, second, other = session.add(), session.add(), session.add(optimizer="adam")
-    board, card = RunChoices(), fakes.card()
-    runs = [first, second, other]
-    assert board.pinned(card, runs) == "", "one that waits is no baseline"
+    model = WindowModel(fakes.catalogue(), session, WindowState())
+    model.card = fakes.card()
+    assert model.pinned() == "", "one that waits is no baseline"
     for run in (second, other):
         run.begin(500)
         run.train(10)
-    assert board.pinned(card, runs) == second.id
+    assert model.pinned() == second.id
     again = session.add()
-    assert board.pinned(card, [*runs, again]) == second.id
+    assert model.pinned() == second.id
     again.begin(500)
     again.train(10)
-    assert board.pinned(card, [*runs, again]) == second.id, "the pin does not jump to each new run"
-    board.pin("softmax", first.id)
-    assert board.pinned(card, runs) == first.id
-    board.pin("softmax", "")
-    assert board.pinned(card, runs) == ""
+    assert model.pinned() == second.id, "the pin does not jump to each new run"
+    model.pin(first.id)
+    assert model.pinned() == first.id
+    model.pin("")
+    assert model.pinned() == ""
 
 
 def test_time_is_judged_by_the_last_run_that_trained() -> None:

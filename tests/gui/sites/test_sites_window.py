@@ -102,7 +102,7 @@ class Student:
         return next(one for one in self.window.findChildren(kind) if one.isVisible())
 
     def job(self) -> str:
-        run = self.program.controller.scope.run()
+        run = self.program.controller.model.run()
         assert run is not None
         assert run.job is not None
         return run.job.job
@@ -148,7 +148,7 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
     assert "The Cave: waits in the queue" in student.window.status.text("link")
     student.site.begin(job)
     student.says("Finished")
-    run = student.program.controller.scope.run()
+    run = student.program.controller.model.run()
     assert run is not None
     assert run.history.fold.step == 500
     assert not card.cancel.isVisible()
@@ -160,13 +160,13 @@ def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -
     form.run.click()
     student.dialog(Question).accept()
     student.says("Submitting")
-    job, waiting = student.job(), student.program.controller.scope.run()
+    job, waiting = student.job(), student.program.controller.model.run()
     assert waiting is not None
     student.site.queue(job)
     student.says("Queued")
     card.here.click()
-    student.until(lambda: len(student.program.controller.scope.runs()) == 2, "the small run")
-    here = student.program.controller.scope.run()
+    student.until(lambda: len(student.program.controller.model.runs()) == 2, "the small run")
+    here = student.program.controller.model.run()
     assert here is not None
     assert here.job is None, "the run of this computer is in front"
     student.program.controller.select(waiting.id)
@@ -193,7 +193,7 @@ def test_a_site_that_lacks_consent_is_not_used_when_the_person_says_no(student: 
     student.window.next_run.run.click()
     student.dialog(Question).reject()
     assert student.sites == []
-    assert student.program.controller.scope.runs() == []
+    assert student.program.controller.model.runs() == []
 
 
 def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> None:
@@ -450,7 +450,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
         Place(site="cave", hold=True).order(),
     )
     book.note_order(order, "The Cave")
-    student.until(lambda: bool(student.program.controller.scope.runs()), "the run")
+    student.until(lambda: bool(student.program.controller.model.runs()), "the run")
     student.site.queue(order.job, "Waits in the queue: other jobs come first.")
     student.says("Queued")
     assert student.site.unasked == [order.job], "nobody is asked to log in for it"
@@ -576,4 +576,4 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]
     assert program.tab(SpeedupTab).in_sight()
     assert view.progress.whole() == "0 of 3 done"
-    assert set(program.controller.scope.shown()) == set(session.runs)
+    assert set(program.controller.model.shown()) == set(session.runs)

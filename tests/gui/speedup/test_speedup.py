@@ -93,7 +93,7 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
     ]
     assert program.tab(SpeedupTab).in_sight()
     assert view.progress.whole() == "0 of 6 done"
-    assert set(program.controller.scope.shown()) == set(session.runs)
+    assert set(program.controller.model.shown()) == set(session.runs)
 
 
 def test_the_numbers_of_devices_are_those_that_someone_typed(program: Program, session: FakeSession) -> None:
@@ -210,7 +210,7 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
 
 
 def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:
-    card = program.controller.scope.card
+    card = program.controller.model.card
     assert card is not None
     assert [spread_over(card, name) for name in ("single", "local-sgd")] == [
         Spread("mirrored", "devices", (1, 2, 4)),

@@ -237,7 +237,7 @@ def test_a_surprise_is_logged_and_shown_and_the_window_lives(
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     program = open_window()
-    app.show_surprises(program.window)
+    app.show_uncaught_errors(program.window)
     expect_logs("an unexpected error")
     try:
         raise ZeroDivisionError("division by zero")
@@ -258,8 +258,7 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
 def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    found = app.keep_log(Places(home=blocked, private=tmp_path / "private"))
-    assert found is not None
+    (found,) = app.start_log(Places(home=blocked, private=tmp_path / "private"))
     assert str(blocked) in found.text
     assert "CLEW_HOME" in found.hint
 
@@ -276,7 +275,7 @@ def test_a_baseline_that_was_pinned_is_pinned_again_in_the_next_window(open_wind
     first.window.close()
     assert memory.state.pinned == {"softmax": runs[0].id}
     again = open_window(session, memory=memory)
-    assert again.controller.scope.pinned() == runs[0].id
+    assert again.controller.model.pinned() == runs[0].id
 
 
 def test_no_control_of_the_window_takes_the_focus_from_a_wheel(softmax: Program) -> None:

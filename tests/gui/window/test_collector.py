@@ -12,15 +12,16 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from clew_gui.views.window.collector import Collector, collect_due
+from clew_gui.app import collect_due, collect_here
 
 
 @pytest.fixture
-def collector(qtbot: QtBot) -> Iterator[Collector]:
+def collector(qtbot: QtBot) -> Iterator[None]:
     del qtbot  # an event loop
     gc.enable()
     parent = QObject()
-    yield Collector(parent)
+    collect_here(parent)
+    yield
     parent.deleteLater()
 
 
@@ -36,8 +37,8 @@ def make_circles(count: int) -> None:
         Circle()
 
 
-def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(collector: Collector, qtbot: QtBot) -> None:
-    del collector
+@pytest.mark.usefixtures("collector")
+def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(qtbot: QtBot) -> None:
     ended: list[threading.Thread] = []
     widget = QWidget()
     circle = Circle()
@@ -53,8 +54,8 @@ def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(collector: 
     assert not gc.isenabled()
 
 
-def test_no_more_is_collected_than_is_due(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    del collector
+@pytest.mark.usefixtures("collector")
+def test_no_more_is_collected_than_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
     monkeypatch.setattr(gc, "collect", done.append)
     monkeypatch.setattr(gc, "get_threshold", lambda: (700, 10, 10))

@@ -51,8 +51,8 @@ def test_a_live_run_leaves_the_thread_free(qtbot: QtBot, open_window: Opener) ->
         lambda: window.bottom.tabs.setCurrentIndex(0),
         lambda: window.run_view.controls.smoothing.setValue(20),
         lambda: window.bottom.table.sortByColumn(5, window.bottom.table.horizontalHeader().sortIndicatorOrder()),
-        lambda: program.controller.pause_or_resume(),
-        lambda: program.controller.pause_or_resume(),
+        lambda: program.actions.runs.pause_or_resume(),
+        lambda: program.actions.runs.pause_or_resume(),
         lambda: window.run_view.controls.units.button("step").click(),
     ]
 

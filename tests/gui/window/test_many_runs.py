@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QSignalSpy
 
-from clew_gui.views.runs.run_choices import RunChoices
+from clew_gui.views.runs.results import Results
 from clew_gui.views.runs.runs_model import COLUMNS, RunRow, RunsModel
 from clew_gui.views.theme.parts import Appearance
 from tests.gui import fakes
 from tests.gui.conftest import Opener
-from tests.gui.window.test_window import tick
+from tests.gui.window.test_window import tell
 
 MANY = 300
 
@@ -29,23 +29,21 @@ def test_news_of_one_run_looks_at_its_row_and_its_exercise_alone(
     rows, exercises = Counter[str](), Counter[str]()
 
     def count(counter: Counter[str], name: str, key: str) -> None:
-        method = getattr(RunChoices, name)
+        method = getattr(Results, name)
 
-        def counted(board: RunChoices, card: object, *given: object, **more: object) -> object:
+        def counted(results: Results, card: object, *given: object, **more: object) -> object:
             counter[getattr(given[0] if key == "run" else card, "id")] += 1  # noqa: B009
-            return method(board, card, *given, **more)
+            return method(results, card, *given, **more)
 
-        monkeypatch.setattr(RunChoices, name, counted)
+        monkeypatch.setattr(Results, name, counted)
 
     count(rows, "row", "run")
     count(exercises, "progress", "card")
-    session.tell(states={runs[1].id}, points={runs[1].id})
-    tick(program)
+    tell(program, states=runs[1].id, points=runs[1].id)
     assert set(rows) == {runs[1].id}
     assert set(exercises) == {"softmax"}
     new = session.add("cnn")
-    session.tell(new={new.id})
-    tick(program)
+    tell(program, new=new.id)
     assert set(exercises) == {"softmax", "cnn"}
     assert set(rows) == {runs[1].id}, "it belongs to no row of the open exercise"
 

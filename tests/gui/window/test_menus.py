@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui import app
 from clew_gui.views.actions import menus
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.scope import why_not
+from clew_gui.views.actions.menus import why_not
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.tabs.registry import TABS
 from clew_gui.views.tabs.tab import Tab
@@ -53,7 +53,7 @@ class NewTab(Tab):
         self.lay_out(self.said, self.files_button(), grows=self.said)
 
     def refresh(self) -> None:
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         if self.in_sight() and run is not None and self.is_new(run.id):
             self.said.setText(f"Run {run.number}")
 
@@ -83,7 +83,7 @@ def test_a_tab_is_a_class_and_one_line(
 
 def test_what_cannot_be_done_says_why(open_window: Opener) -> None:
     program = open_window()
-    reasons = why_not(program.controller.scope)
+    reasons = why_not(program.controller.model)
     assert all(reasons.values()), "nothing has run yet"
     for name, reason in reasons.items():
         assert not program.window.actions_[name].isEnabled()

@@ -13,7 +13,7 @@ from clew_gui.views.runs.runs_model import RunRow
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
 from tests.gui.conftest import Opener
-from tests.gui.window.test_window import session_of, tick
+from tests.gui.window.test_window import session_of, tell, tick
 
 
 @pytest.fixture
@@ -69,8 +69,7 @@ def test_a_silent_link_moves_nothing(queue: Program) -> None:
     select(queue, 3)
     run = session_of(queue).runs[rows(queue)[3].id]
     run.link_stale = True
-    session_of(queue).tell(states=frozenset((run.id,)))
-    tick(queue)
+    tell(queue, states=run.id)
     assert allowed(queue) == set()
 
 
@@ -137,17 +136,15 @@ def test_the_menu_of_a_run_at_work_does_not_mention_the_queue(queue: Program) ->
 def test_a_waiting_run_is_taken_out_before_it_is_removed(queue: Program) -> None:
     select(queue, 2)
     queue.window.actions_["remove"].setEnabled(True)
-    queue.actions.removal.remove()
+    queue.actions.runs.remove()
     assert "Take it out of the queue first" in queue.window.messages.problems()[0].hint
 
 
 def test_the_gpus_of_a_run_stand_beside_the_machine(queue: Program) -> None:
     run = session_of(queue).runs[rows(queue)[1].id]
     run.devices = ("NVIDIA H100 (0)", "NVIDIA H100 (2)")
-    session_of(queue).tell(states=frozenset((run.id,)))
-    tick(queue)
+    tell(queue, states=run.id)
     assert rows(queue)[1].text("where") == "This computer, NVIDIA H100 (0), NVIDIA H100 (2)"
     run.devices = ("CPU",)
-    session_of(queue).tell(states=frozenset((run.id,)))
-    tick(queue)
+    tell(queue, states=run.id)
     assert rows(queue)[1].text("where") == "This computer"

@@ -59,7 +59,7 @@ class Student:
     @property
     def run(self) -> RunModel:
         """The selected run."""
-        found = self.program.controller.scope.run()
+        found = self.program.controller.model.run()
         assert found is not None
         return found
 
@@ -167,7 +167,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     assert student.program.state.told_runs_go_on
     again = new_student()
     assert again.window.head.title.text() == "Softmax on MNIST"  # as it was left
-    again.until(lambda: run in again.program.controller.scope.session.runs, "the run")
+    again.until(lambda: run in again.program.controller.model.session.runs, "the run")
     again.says("Running")
     assert again.run.id == run
     again.until(lambda: again.drawn() > step + 1000, "steps made meanwhile")
@@ -200,7 +200,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     window.run_view.controls.pages.button("surface").click()
 
     # The map stays; while lane after lane trains, paths grow over it, and each ends where its run ended.
-    session = student.program.controller.scope.session
+    session = student.program.controller.model.session
     student.until(lambda: len(session.runs) == lanes, "all lanes")
     student.until(
         lambda: all(run.state is RunState.FINISHED for run in session.runs.values()), "the end of the race", 4 * BOUND_S
@@ -237,8 +237,8 @@ def test_a_worker_is_slowed_and_one_killed_and_the_histogram_moves(new_student: 
     student = new_student()
     window = student.window
     student.look_for("ps-lab")
-    assert student.program.controller.scope.card is not None
-    assert student.program.controller.scope.card.id == "ps-lab"
+    assert student.program.controller.model.card is not None
+    assert student.program.controller.model.card.id == "ps-lab"
     form = window.next_run
     form.preset.setCurrentIndex(form.preset.findData("tiny"))
     form.preset.activated.emit(form.preset.currentIndex())

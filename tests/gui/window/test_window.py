@@ -12,13 +12,14 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QPushB
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.settings import SettingsFile
 from clew_gui.base.tokens import DARK, LIGHT
 from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
 from clew_gui.views.form.form_dialog import FormDialog
 from clew_gui.views.plots.pages import offered
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.theme import apply, font
-from clew_gui.views.window.window_state import FileMemory, NoMemory, WindowState
+from clew_gui.views.window.window_state import NoMemory, WindowState
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
@@ -43,6 +44,12 @@ def session_of(program: Program) -> fakes.FakeSession:
     return program.session
 
 
+def tell(program: Program, **news: object) -> None:
+    """Bring news; an id stands for the set of it."""
+    session_of(program).tell(**{what: {found} if isinstance(found, str) else found for what, found in news.items()})
+    tick(program)
+
+
 def dialog_of(program: Program, kind: type[QDialog]) -> QDialog:
     """The dialog that is open."""
     found = [widget for widget in program.window.findChildren(kind) if widget.isVisible()]
@@ -62,13 +69,6 @@ def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window
     assert program.window.status.text("data") == "Needs no data"
 
 
-def test_the_window_shows_the_exercise_and_the_courses_values(open_window: Opener) -> None:
-    program = open_window()
-    assert program.window.isVisible()
-    assert program.window.head.title.text() == "Softmax on MNIST"
-    assert program.window.next_run.form.values()["learning_rate"] == 0.5
-
-
 def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
     form = softmax.window.next_run.form
     form.row("learning_rate").editor.set_value(0.05)
@@ -86,8 +86,7 @@ def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
 
 def test_ctrl_enter_runs_from_inside_a_field_and_selects_that_run_alone(softmax: Program) -> None:
     session, field = session_of(softmax), softmax.window.next_run.form.row("steps").editor.widget()
-    session.tell(new=frozenset((session.add().id,)))
-    tick(softmax)
+    tell(softmax, new=session.add().id)
     assert softmax.window.bottom.chosen_runs() == list(session.runs)
     field.setFocus()
     handle = softmax.window.windowHandle()
@@ -113,8 +112,7 @@ def test_a_new_run_is_selected_and_its_curve_is_drawn(softmax: Program, qtbot: Q
     assert softmax.window.run_view.card.pill.accessibleName() == "State: Queued"
     run.begin(500)
     run.train(100)
-    session_of(softmax).tell(states=frozenset((run.id,)), points=frozenset((run.id,)))
-    tick(softmax)
+    tell(softmax, states=run.id, points=run.id)
     assert softmax.window.run_view.card.progress.text() == "Step 100 of 500"
     assert softmax.window.run_view.card.forecast.text() == "About to finish."
     assert drawn_to(softmax) == pytest.approx(99, abs=1)
@@ -141,10 +139,8 @@ def test_points_are_drawn_however_often_they_are_told(softmax: Program) -> None:
     run.begin(1000)
     for _ in range(5):
         run.train(50)
-        session.tell(points=frozenset((run.id,)), states=frozenset((run.id,)))
-        tick(softmax)
-        session.tell(points=frozenset((run.id,)))
-        tick(softmax)
+        tell(softmax, points=run.id, states=run.id)
+        tell(softmax, points=run.id)
     assert drawn_to(softmax) == pytest.approx(249, abs=2)
 
 
@@ -181,15 +177,14 @@ def test_stop_after_the_block_leaves_a_run_that_can_go_on(busy: Program) -> None
 
 
 def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Program) -> None:
-    run = busy.controller.scope.run()
+    run = busy.controller.model.run()
     assert isinstance(run, fakes.FakeRun)
     run.feed(Checkpoint(step=run.history.fold.step, folder="checkpoints/1", files=()))
     for status in ("joined", "lost"):
         run.feed(Peer(role="worker", index=1, host="node2", status=status))
     trouble = Problem("peers.lost", "Worker 1 on node2 was killed (SIGKILL).", "Continue the run.")
     run.feed(State(state=RunState.FAILED, problem=trouble))
-    session_of(busy).tell(states=frozenset((run.id,)))
-    tick(busy)
+    tell(busy, states=run.id)
     go_on = busy.window.actions_["continue"]
     for button, nodes in (("fewer", 1), ("same", 2)):
         go_on.trigger()
@@ -200,7 +195,7 @@ def test_a_run_that_lost_a_process_goes_on_with_those_that_are_left(busy: Progra
 
 
 def test_one_click_stops_and_a_run_that_waits_leaves_the_queue(busy: Program) -> None:
-    session, run = session_of(busy), busy.controller.scope.run()
+    session, run = session_of(busy), busy.controller.model.run()
     assert run is not None
     busy.window.run_view.card.stop.click()
     assert session.asked[-1] == ("stop", run.id, False)
@@ -230,17 +225,15 @@ def test_the_learning_rate_changes_while_it_runs(busy: Program, qtbot: QtBot) ->
 
 
 def test_what_may_be_changed_in_a_run_ends_with_the_run(busy: Program) -> None:
-    session, run = session_of(busy), busy.controller.scope.run()
+    session, run = session_of(busy), busy.controller.model.run()
     assert run is not None
     busy.window.actions_["rate"].trigger()
     closed: list[int] = []
     dialog_of(busy, FormDialog).finished.connect(closed.append)
-    session.tell(states=frozenset({next(one for one in session.runs if one != run.id)}))
-    tick(busy)
+    tell(busy, states=next(one for one in session.runs if one != run.id))
     assert not closed, "another run's news"
     session.runs[run.id].end()
-    session.tell(states=frozenset({run.id}))
-    tick(busy)
+    tell(busy, states=run.id)
     assert len(closed) == 1
     assert f"Run {run.number} has ended" in busy.window.messages.accessibleName()
     assert not [what for what in session.asked if what[0] == "live"]
@@ -284,8 +277,7 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
     assert window.lab.done.text() == "Loading…"
     assert window.top.site.text().strip() == "This computer, starting"
     session.set_link("LIVE")
-    session.tell(link=True)
-    tick(program)
+    tell(program, link=True)
     assert window.run_view.hello.title.text() == "Nothing has run yet. Start with this one."
     assert window.bottom.empty.text().startswith("Your runs will be listed here")
     assert window.lab.done.text() == "0 of 4"
@@ -357,7 +349,7 @@ def test_a_new_run_is_drawn_beside_the_ones_before_it(busy: Program) -> None:
 
 def test_only_the_latest_runs_of_a_sitting_are_drawn_by_themselves(softmax: Program) -> None:
     for _ in range(11):
-        softmax.controller.start(softmax.window.next_run.spec())
+        softmax.controller.starter.start((softmax.window.next_run.spec(),))
         tick(softmax)
     assert shown_in_plots(softmax) == set(range(4, 12))
 
@@ -366,28 +358,25 @@ def test_the_newest_run_is_selected_until_a_person_selects_one(softmax: Program)
     session = session_of(softmax)
     first, second = session.add(), session.add()
     for run in (first, second):  # mirrors are read one after the other
-        session.tell(new=frozenset((run.id,)))
-        tick(softmax)
-    assert softmax.controller.scope.run() is second
+        tell(softmax, new=run.id)
+    assert softmax.controller.model.run() is second
     softmax.controller.select(first.id)
-    session.tell(new=frozenset((session.add().id,)))
-    tick(softmax)
-    assert softmax.controller.scope.run() is first
+    tell(softmax, new=session.add().id)
+    assert softmax.controller.model.run() is first
 
 
 def test_a_run_read_back_from_its_spec_is_the_baseline_and_fills_the_form(softmax: Program) -> None:
     """TOML has no null: an optional value that is not set stands as "none" in a spec file."""
     session = session_of(softmax)
-    card = softmax.controller.scope.cards["softmax"]
+    card = softmax.controller.model.cards["softmax"]
     unset = {spec.name: "none" for spec in card.params if spec.optional}
     assert unset
     run = session.add("softmax", "", **unset)
     run.begin(500)
     run.train(20)
-    session.tell(new=frozenset((run.id,)))
-    tick(softmax)
-    assert softmax.controller.scope.pinned() == run.id
-    softmax.controller.reuse()
+    tell(softmax, new=run.id)
+    assert softmax.controller.model.pinned() == run.id
+    softmax.actions.runs.reuse()
     assert all(softmax.window.next_run.spec().params[name] is None for name in unset)
 
 
@@ -417,7 +406,7 @@ def test_a_removed_run_comes_back_with_undo_and_is_forgotten_without(busy: Progr
 
 
 def test_a_run_at_work_is_not_removed(busy: Program) -> None:
-    busy.actions.removal.remove()
+    busy.actions.runs.remove()
     (found,) = busy.window.messages.problems()
     assert found.text == "Run 6 is still running."
 
@@ -491,8 +480,7 @@ def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
     run = next(run for run in session.runs.values() if run.number == 6)
     run.link_stale = True
     session.set_link("STALE")
-    session.tell(link=True)
-    tick(busy)
+    tell(busy, link=True)
     assert busy.window.run_view.card.pill.accessibleName() == "State: Stale"
     assert "the run goes on" in busy.window.run_view.card.notice.text()
     assert not busy.window.run_view.card.stop.isEnabled()
@@ -503,8 +491,7 @@ def test_a_silent_link_is_not_a_failed_run(busy: Program) -> None:
 def test_a_refused_link_keeps_run_from_being_pressed_and_says_why(softmax: Program) -> None:
     session = session_of(softmax)
     session.set_link("REFUSED", "No TensorFlow in this environment.")
-    session.tell(link=True)
-    tick(softmax)
+    tell(softmax, link=True)
     assert not softmax.window.next_run.run.isEnabled()
     assert softmax.window.next_run.run.toolTip() == "No TensorFlow in this environment."
 
@@ -560,8 +547,7 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     session, form = session_of(softmax), softmax.window.next_run
     assert form.spec().data == "mnist"
     session.set_link("LIVE", datasets=("digits",))
-    session.tell(link=True)
-    tick(softmax)
+    tell(softmax, link=True)
     assert form.spec().data == "digits"
     assert form.data.itemText(0) == "MNIST, not found"
     assert softmax.window.status.text("data") == "Data: Digits, built in; MNIST was not found here"
@@ -571,8 +557,7 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     assert form.run.toolTip() == "MNIST was not found on this computer."
     assert form.data_choice.choose.isVisible()
     session.set_link("LIVE", datasets=("mnist", "digits"))
-    session.tell(link=True)
-    tick(softmax)
+    tell(softmax, link=True)
     assert form.data.itemText(0) == "MNIST"
     assert form.run.isEnabled()
     assert not form.data_choice.choose.isVisible()
@@ -587,8 +572,7 @@ def test_a_run_that_fails_for_want_of_its_data_says_so_with_the_button_that_help
     text = "The data set 'mnist' was not found. Looked in: /home/student/data."
     run.feed(State(state=RunState.FAILED, reason=text, problem=Problem("data.missing", text, "Stage it.")))
     for _ in range(2):  # told twice, shown once
-        session.tell(states=frozenset((run.id,)))
-        tick(softmax)
+        tell(softmax, states=run.id)
     messages, reason = softmax.window.messages, softmax.window.run_view.card.reason
     assert (reason.text.text(), reason.isVisible(), messages.isVisible()) == (text, True, False), "said once"
     assert softmax.window.next_run.spec().data == "mnist", "a person's choice stays"
@@ -606,8 +590,7 @@ def test_a_failed_run_is_told_by_a_message_only_until_its_card_says_it(softmax: 
     run.begin(500)
     softmax.controller.open_exercise("linear-regression")
     run.feed(State(state=RunState.FAILED, reason="It broke.", problem=Problem("exercise.failed", "It broke.")))
-    session_of(softmax).tell(states=frozenset((run.id,)))
-    tick(softmax)
+    tell(softmax, states=run.id)
     assert not messages.isVisible(), "it belongs to a run of another exercise"
     window.show_tab(0)
     softmax.controller.open_exercise("softmax")
@@ -669,7 +652,7 @@ def test_light_and_dark_change_at_run_time_and_panels_stay_scrolled(open_window:
     busy.window.actions_["theme"].trigger()
     dark = busy.window.grab().toImage().pixelColor(5, 100).lightness()
     assert light > 200 > 60 > dark
-    assert busy.actions.theme_choice == "dark"
+    assert busy.controller.model.state.theme == "dark"
     qtbot.waitUntil(lambda: bar.value() == scrolled)
     busy.actions.choose_theme("light")
 
@@ -708,15 +691,15 @@ def test_the_exercise_that_is_open_at_first(open_window: Opener, asked: str, las
 
 
 def test_the_window_file_is_kept_and_a_broken_one_is_told(tmp_path: Path) -> None:
-    memory = FileMemory(tmp_path / "config" / "window.toml")
-    assert memory.load_window() == WindowState()
+    memory = SettingsFile(tmp_path / "config" / "window.toml", WindowState)
+    assert memory.load() == WindowState()
     state = WindowState(width=1300, height=800, folds={"lab:small": False}, exercise="cnn", theme="dark")
-    memory.save_window(state)
-    assert memory.load_window() == state
+    memory.save(state)
+    assert memory.load() == state
     assert memory.problem is None
     (tmp_path / "config" / "window.toml").write_text("width = 'wide'")
-    broken = FileMemory(tmp_path / "config" / "window.toml")
-    assert broken.load_window() == WindowState()
+    broken = SettingsFile(tmp_path / "config" / "window.toml", WindowState)
+    assert broken.load() == WindowState()
     assert broken.problem is not None
     assert "window.toml" in broken.problem.text
 
@@ -784,13 +767,6 @@ def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> No
     assert not program.window.isVisible()
     assert session_of(program).closed
     assert memory.state.told_runs_go_on
-
-
-def test_the_code_is_the_file_that_runs(softmax: Program) -> None:
-    softmax.window.actions_["code"].trigger()
-    dialog = dialog_of(softmax, CodeDialog)
-    assert isinstance(dialog, CodeDialog)
-    assert dialog.text.shown == fakes.SOURCE
 
 
 def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_window: Opener) -> None:

@@ -6,6 +6,7 @@ import itertools
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
@@ -15,19 +16,20 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.settings import SettingsFile
 from clew_gui.charts.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.presentation.remedies import RemedyButton
 from clew_gui.views.tabs.compare import CompareTab
-from clew_gui.views.window.window_state import CompareState, FileMemory, Memory, WindowState
+from clew_gui.views.window.window_state import CompareState, NoMemory, WindowState
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, ExerciseCard, Goal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
-from tests.gui.window.test_window import session_of, tick
+from tests.gui.window.test_window import session_of, tell, tick
 
 MORE = {"told_runs_go_on": True, "width": 1280, "height": 800}
 
@@ -68,8 +70,8 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
     rng = np.random.default_rng(1)
     images, labels = rng.integers(0, 255, (60, 28, 28), dtype=np.uint8), np.arange(60, dtype=np.uint8) % 10
     np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
-    memory: Memory = FileMemory(tmp_path / "window.toml")
-    memory.save_window(WindowState(**MORE))  # type: ignore[arg-type]
+    memory: SettingsFile[WindowState] = SettingsFile(tmp_path / "window.toml", WindowState)
+    memory.save(WindowState(**MORE))  # type: ignore[arg-type]
     first = open_window(session, memory=memory)
     controller, window = first.controller, first.window
     numbers = {run.number: run.id for run in session.runs.values()}
@@ -92,7 +94,7 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
         before[exercise] = looks(first)
     first.window.close()
 
-    again = open_window(session, memory=FileMemory(tmp_path / "window.toml"), exercise="")
+    again = open_window(session, memory=SettingsFile(tmp_path / "window.toml", WindowState), exercise="")
     assert looks(again) == before["softmax"]
     for exercise in before:
         again.controller.open_exercise(exercise)
@@ -104,8 +106,8 @@ SCALES = {"softmax test_accuracy": True}
 
 def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opener, tmp_path: Path) -> None:
     file = tmp_path / "window.toml"
-    FileMemory(file).save_window(WindowState(**MORE))  # type: ignore[arg-type]
-    first = open_window(fakes.example_session(), memory=FileMemory(file))
+    SettingsFile(file, WindowState).save(WindowState(**MORE))  # type: ignore[arg-type]
+    first = open_window(fakes.example_session(), memory=SettingsFile(file, WindowState))
     first.window.next_run.form.row("steps").editor.set_value(2000)
     first.tab(CompareTab).open()
     view = first.tab(CompareTab)
@@ -120,14 +122,14 @@ def test_a_window_that_is_killed_loses_nothing_of_the_sitting(open_window: Opene
     for _ in range(3 * SECOND_TICKS):
         first.controller.bridge.tick()
         kept.append(file.read_bytes())
-    left = FileMemory(file).load_window()
+    left = SettingsFile(file, WindowState).load()
     assert (left.forms["softmax"]["params"]["steps"], left.tab, left.smoothing) == (2000, 2, 0.2)
     assert left.compare == CompareState(
         "scatter", "listed", colour="optimizer", x=STEPS_TO, target="0.9", scales=SCALES
     )
     assert len(set(kept)) <= 2, "what rests is written once"
 
-    again = open_window(fakes.example_session(), memory=FileMemory(file), exercise="")
+    again = open_window(fakes.example_session(), memory=SettingsFile(file, WindowState), exercise="")
     second = again.tab(CompareTab)
     assert (second.page(), second.sets.current(), second.options()) == (
         view.page(),
@@ -142,51 +144,42 @@ def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window
     session.set_link("CONNECTING")
     program = open_window(session)
     runs = [session.add() for _ in range(4)]
-    session.tell(new=frozenset(run.id for run in runs))
-    tick(program)
+    tell(program, new=frozenset(run.id for run in runs))
     for run in (runs[1], runs[3], runs[0], runs[2]):
         run.reading = 0.5
         run.begin()
-        session.tell(states=frozenset({run.id}), new=frozenset({run.id}))
-        tick(program)
+        tell(program, states=run.id, new=run.id)
         run.reading = None
         run.end()
-        session.tell(states=frozenset({run.id}))
-        tick(program)
-    assert program.controller.scope.run() is runs[3], "the latest"
+        tell(program, states=run.id)
+    assert program.controller.model.run() is runs[3], "the latest"
 
 
 def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
     session = fakes.FakeSession()
     program = open_window(session, memory=None)
     first, second = session.add(), session.add()
-    session.tell(new=frozenset((first.id, second.id)))
-    tick(program)
+    tell(program, new=frozenset((first.id, second.id)))
     program.controller.select(first.id)
-    kept = program.controller.scope.board.left()
+    kept = msgspec.to_builtins(program.saved_state())
     later = fakes.FakeSession()
     later.set_link("CONNECTING")
-    next_window = open_window(later)
-    next_window.controller.scope.board.recall(kept)
+    next_window = open_window(later, memory=NoMemory(msgspec.convert(kept, WindowState)))
     for run in (second, first):
         later.runs[run.id] = run
-        later.tell(new=frozenset({run.id}))
-        tick(next_window)
-        assert next_window.controller.scope.run() is (first if run is first else None)
+        tell(next_window, new=run.id)
+        assert next_window.controller.model.run() is (first if run is first else None)
 
     # One that is gone is waited for until all are known.
     without = fakes.FakeSession()
     without.set_link("CONNECTING")
-    third = open_window(without)
-    third.controller.scope.board.recall(kept)
+    third = open_window(without, memory=NoMemory(msgspec.convert(kept, WindowState)))
     without.runs[second.id] = second
-    without.tell(new=frozenset({second.id}))
-    tick(third)
-    assert third.controller.scope.run() is None
+    tell(third, new=second.id)
+    assert third.controller.model.run() is None
     without.set_link("LIVE")
-    without.tell(link=True)
-    tick(third)
-    assert third.controller.scope.run() is second
+    tell(third, link=True)
+    assert third.controller.model.run() is second
 
 
 def test_messages_move_nothing_and_stay_until_they_are_read(
@@ -250,7 +243,7 @@ def test_a_servers_text_stays_until_it_is_dismissed_and_can_be_copied(open_windo
 
 def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Opener) -> None:
     program = open_window(fakes.example_session())
-    messages, session = program.window.messages, session_of(program)
+    messages = program.window.messages
     messages.show_note("Written: plot.png")
     program.controller.open_exercise("cnn")
     assert not messages.isVisible()
@@ -258,13 +251,11 @@ def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Op
     program.controller.open_exercise("softmax")
     assert messages.isVisible(), "it can still be taken back"
     messages.dismiss()
-    session.tell(problems=(Problem("data.missing", "Not sent."),))
-    tick(program)
+    tell(program, problems=(Problem("data.missing", "Not sent."),))
     assert messages.isVisible()
     program.controller.open_exercise("cnn")
     assert not messages.isVisible()
-    session.tell(problems=(Problem("session.disk", "The disk is full."),))
-    tick(program)
+    tell(program, problems=(Problem("session.disk", "The disk is full."),))
     program.controller.open_exercise("softmax")
     assert "The disk is full" in messages.accessibleName(), "that is about all"
 
@@ -285,7 +276,7 @@ def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
     program.controller.open_exercise("softmax")
     assert "Loss became NaN" in messages.accessibleName()
     messages.line.help.click()
-    assert program.controller.scope.run() is run
+    assert program.controller.model.run() is run
     assert program.window.bottom.shows_log()
     assert messages.problems() == ()
 
@@ -389,8 +380,7 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
         run.train(50)
         run.evaluate(value)
         run.end()
-    session.tell(new=frozenset(run.id for run in runs))
-    tick(program)
+    tell(program, new=frozenset(run.id for run in runs))
     assert window.head.goal.accessibleName() == "Goal 92%"
     rows = {row.number: row for row in window.bottom.model.rows()}
     assert (rows[1].reached, rows[1].data, rows[2].reached, rows[2].data) == (False, "MNIST", True, "Digits")
@@ -425,8 +415,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     before = fakes.catalogue()
 
     def folder_has(card: ExerciseCard) -> None:
-        session.tell(catalogue=Catalogue(chapters=before.chapters, exercises=(*before.exercises, card)))
-        tick(softmax)
+        tell(softmax, catalogue=Catalogue(chapters=before.chapters, exercises=(*before.exercises, card)))
 
     own = fakes.card(id="own", title="own.py", guide="", source=source, problem=broken)
     folder_has(own)
@@ -452,7 +441,7 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert window.next_run.run.toolTip() == "own.py is being read."
     assert window.next_run.cost2.property("tone") == "2", "nothing is wrong"
     assert window.run_view.hello.title.text() == "This exercise is being read."
-    state = softmax.controller.scope.board.progress(softmax.controller.scope.cards["own"], ())
+    state = softmax.controller.model.results.progress(softmax.controller.model.cards["own"], ())
     assert state.tick == "reading"
     assert window.messages.problems() == ()
     folder_has(fakes.card(id="own", title="My own", source="x = 1\n"))

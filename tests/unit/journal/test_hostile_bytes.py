@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 
 from clew_agent.catalogue.exercise_files import ExerciseFile, read_source
 from clew_agent.datasets.lab_pickle import parse_pickle
+from clew_gui.base.settings import SettingsFile
 from clew_gui.sites.site_file import read_site
-from clew_gui.views.window.window_state import FileMemory, WindowState
+from clew_gui.views.window.window_state import WindowState
 from clew_shared import spec
 from clew_shared.base.harmless import for_csv
 from clew_shared.base.problem import ProblemError
@@ -171,8 +172,8 @@ def test_a_pickle_of_shared_references_is_refused_at_once(pickled: bytes) -> Non
 def test_no_file_keeps_the_window_from_opening(text: str, tmp_path: Path) -> None:
     """It is read before the first frame, and its numbers go to Qt, which takes C's int."""
     (tmp_path / "window.toml").write_text(text)
-    memory = FileMemory(tmp_path / "window.toml")
-    assert memory.load_window() == WindowState()
+    memory = SettingsFile(tmp_path / "window.toml", WindowState)
+    assert memory.load() == WindowState()
     assert memory.problem is not None
     assert "window.toml" in memory.problem.text
 

@@ -31,7 +31,7 @@ from clew_gui.session.session import Session
 from clew_gui.session.summaries import Summaries
 from clew_gui.targets.local_agent import agent_command, find_agent, is_alive
 from clew_gui.targets.target import LocalTarget
-from clew_gui.views.runs.run_choices import RunChoices
+from clew_gui.views.runs.results import Results
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import set_up_tensorflow
@@ -374,15 +374,17 @@ def test_a_run_that_was_summed_up_shows_its_end_goals_and_best_before_its_journa
     summary = Summaries(places, [card]).of(folder.path)
     model = RunModel(summary.spec or RunSpec(exercise=""), 1, folder.path, "")
     model.copied, model.summary = folder.journal(1).stat().st_size, summary
-    board = RunChoices()
-    board.cards = {card.id: card}
+    results = Results()
+    results.cards = {card.id: card}
     assert (model.state, model.unread, model.at_rest) == (RunState.FINISHED, False, True)
-    assert [goal.id for goal in card.goals if board.reached(goal, model)] == ["slides"]
-    assert board.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(0.9079)
+    assert [goal.id for goal in card.goals if results.reached(goal, model)] == ["slides"]
+    assert results.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(
+        0.9079
+    )
     asking = msgspec.structs.replace(card.goals[0], question="Why?")
-    assert not board.reached(asking, model), "its question has no answer yet"
-    board.answers_of = lambda _exercise: {"Why?": "It must be."}
-    assert board.reached(asking, model)
+    assert not results.reached(asking, model), "its question has no answer yet"
+    results.answers_of = lambda _exercise: {"Why?": "It must be."}
+    assert results.reached(asking, model)
     assert not model.history.metrics
     model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
     model.took(1, model.copied, model.copied)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
+from clew_gui.session.intake import Changes
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
@@ -37,17 +38,16 @@ class BackgroundNotices(QObject):
         self._missed: list[str] = []
         self._known: dict[str, _Known] = {}
         self._look(self._runs.values(), silent=True)
-        controller.bridge.arrived.connect(lambda ids: self._changed(ids, silent=True))
-        controller.bridge.states.connect(self._changed)
-        controller.bridge.points.connect(self._changed)
+        controller.bridge.news.connect(self._take_in)
         QApplication.instance().applicationStateChanged.connect(self._app_changed)  # type: ignore[union-attr]
 
     @property
     def _runs(self) -> Mapping[str, RunModel]:
-        return self._controller.scope.session.runs
+        return self._controller.model.session.runs
 
-    def _changed(self, ids: Iterable[str], silent: bool = False) -> None:
-        self._look((self._runs[one] for one in ids if one in self._runs), silent)
+    def _take_in(self, changes: Changes) -> None:
+        for ids in (changes.new, changes.states | changes.points):
+            self._look((self._runs[one] for one in ids if one in self._runs), silent=ids is changes.new)
 
     def _look(self, runs: Iterable[RunModel], silent: bool) -> None:
         for run in runs:

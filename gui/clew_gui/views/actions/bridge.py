@@ -1,4 +1,4 @@
-"""Lets the session take in what arrived and tells the views what changed: at once after a quiet time, else by a timer.
+"""Lets the session take in what arrived and says what changed: at once after a quiet time, else by a timer.
 
 No socket here.
 """
@@ -22,21 +22,14 @@ to take in: then as much time goes into the one as into the other."""
 
 
 class Bridge(QObject):
-    """Calls ``session.tick()`` 30 times a second and turns its answer into signals.
+    """Calls ``session.tick()`` 30 times a second and passes on what changed.
 
     The first news after a quiet time are taken in as they come: what a person waits for (a run begins, its first
     point) does not wait for the timer. A stream of news is still drawn 30 times a second only.
     """
 
-    points = Signal(frozenset)
-    states = Signal(frozenset)
-    arrived = Signal(frozenset)
-    link = Signal()
-    jobs = Signal(frozenset)
-    problems = Signal(tuple)
-    tried = Signal(tuple)
-    catalogue = Signal(object)
-    ticked = Signal()
+    news = Signal(Changes)
+    """What a round brought, maybe nothing."""
     _rung = Signal()
 
     def __init__(self, session: Session, parent: QObject | None = None) -> None:
@@ -62,29 +55,13 @@ class Bridge(QObject):
         self._timer.stop()
 
     def tick(self) -> None:
-        """Does one round. New runs are reported before their points."""
+        """Does one round."""
         changes = self._session.tick(min(max(BUDGET_S[0], self._showing), BUDGET_S[1]))
         taken = time.perf_counter()
-        if changes.catalogue is not None:
-            self.catalogue.emit(changes.catalogue)
-        if changes.new:
-            self.arrived.emit(frozenset(changes.new))
-        if changes.states:
-            self.states.emit(frozenset(changes.states))
-        if changes.points:
-            self.points.emit(frozenset(changes.points))
-        if changes.link:
-            self.link.emit()
-        if changes.jobs:
-            self.jobs.emit(frozenset(changes.jobs))
-        if changes.problems:
-            self.problems.emit(tuple(changes.problems))
-        if changes.tried:
-            self.tried.emit(tuple(changes.tried))
-        if _has_news(changes):
+        self.news.emit(changes)
+        if changes != Changes():
             self._since_news.start()
             self._showing = time.perf_counter() - taken
-        self.ticked.emit()
 
     def _hurry(self) -> None:
         """News came. The first ones after a quiet time are taken in now; else the timer is about to come round
@@ -95,8 +72,3 @@ class Bridge(QObject):
             self._at_once -= 1
             self._timer.start()
             self.tick()
-
-
-def _has_news(changes: Changes) -> bool:
-    changed = changes.new or changes.states or changes.points or changes.link or changes.jobs
-    return bool(changed or changes.problems or changes.tried)

@@ -4,26 +4,39 @@ for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QTextBrowser, QWidget
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QGridLayout, QLineEdit, QTextBrowser, QWidget
 
 from clew_gui.base.settings import LocalSettings
 from clew_gui.base.tokens import Theme
 from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
-from clew_gui.views.actions.agent_settings import AgentSettings
+from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import ParamForm
 from clew_gui.views.form.form_dialog import Asked, FormDialog
 from clew_gui.views.presentation.words import name_of
 from clew_gui.views.theme.dialog import Dialog
-from clew_gui.views.theme.parts import Appearance, Button, Elided, Segments, frame, label, row
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    Elided,
+    Segments,
+    column,
+    frame,
+    label,
+    lay_out_now,
+    row,
+    set_role,
+)
 from clew_gui.views.theme.theme import font
-from clew_shared.base.problem import ProblemError
+from clew_gui.views.window.side_process import SideProcess
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value
 from clew_shared.run_settings import RunNote, note_problems, read_tags
@@ -384,3 +397,90 @@ class SettingsDialog(Dialog):
         close = Button(appearance, "Close", "primarySmall")
         close.clicked.connect(self.accept)
         self.finish(reset, None, close)
+
+
+# --- This computer's agent --------------------------------------------------------------------------------------------
+# Which Python runs it, and a folder of own exercises.
+
+
+class AgentSettings(QWidget):
+    """Two fields and a button. Their values are checked before it emits ``accepted``; the window is not blocked
+    meanwhile."""
+
+    accepted = Signal(str, str)
+    """Interpreter and folder, both as typed and both possibly empty."""
+
+    def __init__(self, appearance: Appearance, interpreter: str, exercises: str) -> None:
+        super().__init__()
+        self.interpreter = _field(interpreter, "Python of the agent", "found automatically")
+        self.exercises = _field(exercises, "Folder with your own exercises", "none")
+        self.message = label("", "caption", "2", wrap=True)
+        self.message.hide()
+        self.use = Button(
+            appearance, "Check and use", "", "check", "Check what that Python has, then start the agent with it"
+        )
+        self.use.clicked.connect(self.check)
+        self._process = SideProcess(self, "interpreter check", round(1000 * ANSWER_WITHIN_S))
+        self.stop = self._process.stop
+        mode = QFileDialog.FileMode
+        choose_python = self._chooser(appearance, self.interpreter, "Choose a Python", mode.ExistingFile)
+        choose_folder = self._chooser(appearance, self.exercises, "Choose a folder", mode.Directory)
+        names = [label("Python of the agent", "strong"), label("Folder with your own exercises", "strong")]
+        for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
+            name.setBuddy(field)
+        python, folder = row(self.interpreter, choose_python, gap=6), row(self.exercises, choose_folder, gap=6)
+        use = row(self.use, None)
+        column(names[0], python, 4, names[1], folder, 4, use, self.message, gap=6, parent=self)
+
+    def _chooser(self, appearance: Appearance, field: QLineEdit, name: str, mode: QFileDialog.FileMode) -> Button:
+        def ask() -> None:
+            dialog = QFileDialog(self, field.accessibleName())
+            dialog.setFileMode(mode)
+            dialog.fileSelected.connect(field.setText)
+            dialog.open()
+
+        button = Button(appearance, "Choose…", "", "", name)
+        button.setAccessibleName(name)
+        button.clicked.connect(ask)
+        return button
+
+    # --- Checking -----------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Check what can be checked at once, then ask the Python; the answer comes later."""
+        python = self.interpreter.text().strip()
+        trouble = no_folder(self.exercises.text().strip()) or (not_there(python) if python else None)
+        if trouble is not None or not python:
+            self._end(trouble)
+            return
+        self.use.allow(False, "The Python is being checked")
+        self._say(f"Checking {python} …")
+        self._process.run(question(python), partial(self._answered, python))
+
+    def _answered(self, python: str, code: int | None, output: str) -> None:
+        self._end(silent(python) if code is None else interpreter_problem(python, code, output))
+
+    def _end(self, trouble: Problem | None) -> None:
+        self.stop()
+        self.use.allow(True)
+        if trouble is not None:
+            self._say(f"{trouble.text} {trouble.hint}", bad=True)
+            return
+        self._say("Saved. The local agent is restarting; current runs continue.")
+        self.accepted.emit(self.interpreter.text().strip(), self.exercises.text().strip())
+
+    def _say(self, text: str, bad: bool = False) -> None:
+        set_role(self.message, "bad" if bad else "2", "tone")
+        self.message.setText(text)
+        self.message.show()
+        lay_out_now(self, self.window())
+        window = self.window()
+        window.resize(window.width(), max(window.height(), window.heightForWidth(window.width())))
+
+
+def _field(text: str, name: str, empty: str) -> QLineEdit:
+    field = QLineEdit(text)
+    field.setAccessibleName(name)
+    field.setPlaceholderText(empty)
+    field.setMinimumHeight(30)
+    return field

@@ -1,4 +1,4 @@
-"""The menus: the words and keys of each entry, and what it does.
+"""The menus: the words and keys of each entry, what it does, and why it cannot be used now.
 
 Buttons, tooltips and the list of shortcuts come from the same lines. There is no entry that does nothing.
 """
@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 
 from PySide6.QtGui import QAction
 
+from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.actions.verbs import WindowActions
 from clew_gui.views.presentation.menu_entries import Action, MenuActions
+from clew_gui.views.runs.run_card import can_be_tried
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import untraceable
 
 MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
     (
@@ -129,22 +133,22 @@ HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
     "range": lambda do: do.window.next_run.range.click(),
     "predict": lambda do: do.window.next_run.predict.click(),
     "slides": lambda do: do.window.next_run.slides.click(),
-    "reuse": lambda do: do.controller.reuse(),
-    "pause": lambda do: do.controller.pause_or_resume(),
-    "rate": lambda do: do.live.ask(),
-    "trace": lambda do: do.controller.trace(),
-    "stop": lambda do: do.controller.stop(),
-    "stop_now": lambda do: do.controller.stop(True),
-    "continue": lambda do: do.continuation.go_on(),
+    "reuse": lambda do: do.runs.reuse(),
+    "pause": lambda do: do.runs.pause_or_resume(),
+    "rate": lambda do: do.runs.change_live(),
+    "trace": lambda do: do.runs.trace(),
+    "stop": lambda do: do.runs.stop(),
+    "stop_now": lambda do: do.runs.stop(True),
+    "continue": lambda do: do.runs.ask_to_continue(),
     "try": lambda do: do.trying.ask(),
-    "queue_next": lambda do: do.queue.run_next(),
-    "queue_up": lambda do: do.queue.move(-1),
-    "queue_down": lambda do: do.queue.move(1),
-    "unqueue": lambda do: do.queue.leave_queue(),
-    "note": lambda do: do.write_note(),
+    "queue_next": lambda do: do.runs.run_next(),
+    "queue_up": lambda do: do.runs.move(-1),
+    "queue_down": lambda do: do.runs.move(1),
+    "unqueue": lambda do: do.runs.leave_queue(),
+    "note": lambda do: do.runs.write_note(),
     "export_run": lambda do: do.export_run(),
     "export_board": lambda do: do.export_board(),
-    "remove": lambda do: do.removal.remove(),
+    "remove": lambda do: do.runs.remove(),
     "undo": lambda do: do.window.messages.undo(),
     "sites": lambda do: do.sites.show_sites(),
     "script": lambda do: do.sites.show_script(),
@@ -173,7 +177,7 @@ HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
 }
 """What the entries do."""
 SWITCHES: Mapping[str, Callable[[WindowActions, bool], object]] = {
-    "show": lambda do, on: do.show_selected(on),
+    "show": lambda do, on: do.runs.show(on),
     "pin": lambda do, on: do.controller.pin(on),
     "log_scale": lambda do, on: do.window.run_view.controls.log.setChecked(on),
     "whole_y": lambda do, on: do.window.run_view.controls.whole.setChecked(on),
@@ -182,6 +186,46 @@ SWITCHES: Mapping[str, Callable[[WindowActions, bool], object]] = {
     "runs_panel": lambda do, on: do.window.fold("runs", not on),
 }
 """What the entries do that are on or off."""
+
+
+_OF_RUN = (
+    *("reuse", "pause", "rate", "trace", "stop", "stop_now", "continue", "try", "queue_next", "queue_up", "queue_down"),
+    *("unqueue", "show", "pin", "note", "export_run", "export_board", "remove", "try_here", "log", "details"),
+)
+"""The entries of the menus that are about the selected run."""
+
+
+def why_not(model: WindowModel) -> dict[str, str]:
+    """Says of each entry about the selected run why it cannot be done now; empty if it can."""
+    run, card = model.run(), model.card
+    if run is None:
+        return dict.fromkeys(_OF_RUN, "No run is selected")
+    over, trace = run.state in TERMINAL, untraceable(run.spec, card)
+    ended, goes_on = ("This run has ended", "") if over else ("", "This run has not ended")
+    silent = "The link to this run is silent" if run.link_stale else ""
+    trains = "" if run.state in (RunState.RUNNING, RunState.PAUSED) else "The run is not training yet"
+    steer = ended or silent or trains
+    waits = silent or ("" if run.state is RunState.QUEUED else "This run does not wait in the queue")
+    changes = "" if model.live_params() else "Nothing of this run can be changed while it trains"
+    kept = "" if run.history.checkpoints else "This run has no checkpoint to continue from"
+    done = "This run has done all of its steps" if run.state is RunState.FINISHED else ""
+    sent = run.job is not None and not run.history.fold.attempt
+    return dict.fromkeys(_OF_RUN, "") | {
+        "pause": "A script cannot be paused" if card.kind == "script" else steer,
+        "rate": steer or changes,
+        "trace": steer or (trace.text if trace is not None else ""),
+        "stop": ended or silent,
+        "stop_now": ended,
+        "continue": goes_on or done or kept,
+        "try": "" if can_be_tried(run, card) else "This run has no checkpoint, so there is no trained network to try",
+        "remove": goes_on,
+        "pin": "" if run.spec.rate_range is None else "A range test is no baseline",
+        "try_here": ended or ("" if sent else "Only while a run waits on a site"),
+        "queue_next": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_up": waits or ("" if run.queue > 1 else "No run waits before this one"),
+        "queue_down": waits or ("" if 0 < run.queue < model.waiting() else "No run waits behind this one"),
+        "unqueue": waits,
+    }
 
 
 def join(menus: MenuActions, actions: WindowActions) -> None:

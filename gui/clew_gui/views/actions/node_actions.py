@@ -24,7 +24,7 @@ from clew_gui.views.sites.services import NodeServices
 from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem
 
 _NO_NODE = "There is no node yet: hold one (Ctrl+H), or select a run that is training on a site."
 
@@ -57,7 +57,7 @@ class NodeActions(QObject):
 
     def jobs(self) -> list[JobModel]:
         """All jobs of this window."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         return list(session.jobs.values())
 
     def held(self) -> list[JobModel]:
@@ -108,7 +108,7 @@ class NodeActions(QObject):
 
     def open_here(self, kind: str) -> None:
         """Open it on the node that is chosen under Run on, else on that of the selected run, else on the one held."""
-        chosen, run = self._window.next_run.where.choice().job, self._controller.scope.run()
+        chosen, run = self._window.next_run.where.choice().job, self._controller.model.run()
         mine = run.job.job if run is not None and run.job is not None else ""
         running = {job.id: job for job in self.jobs() if job.news.stage is JobStage.RUNNING}
         others = [job.id for job in self.held() if job.id in running]
@@ -128,10 +128,8 @@ class NodeActions(QObject):
             return
         if model.locked is not None:
             self.log_in(model.order.site)
-        try:
+        with self._controller.refusals():
             self.services.open(model, self._manager.target(job), kind)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def copy_address(self, job: str, kind: str) -> None:
         """The address with its token, to the clipboard."""
@@ -170,7 +168,7 @@ class NodeActions(QObject):
 
     def log_in_for_run(self) -> None:
         """Log in where the selected run is."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         job = next(
             (one for one in self.jobs() if run is not None and run.job is not None and one.id == run.job.job), None
         )
@@ -212,18 +210,15 @@ class NodeActions(QObject):
 
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         nodes = session.jobs[job].news.nodes if job in session.jobs else ""
-        try:
+        with self._controller.refusals():
             session.cancel(job)
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        if nodes:
-            self._window.messages.lapse_about(nodes)
+            if nodes:
+                self._window.messages.lapse_about(nodes)
 
     def _show_list(self) -> None:
-        session = self._controller.scope.session
+        session = self._controller.model.session
         if self._list is None:
             return
         numbers = {job.id: [session.runs[run].number for run in job.runs if run in session.runs] for job in self.jobs()}

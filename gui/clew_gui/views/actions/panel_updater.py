@@ -1,21 +1,25 @@
-"""Keeps each panel up to date. Every method may be called at any time; what did not change costs little."""
+"""Keeps the panels up to date: ``PanelUpdater.refresh`` shows what changed in every panel that depends on it.
+
+Every method may be called at any time; what did not change costs little.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Flag, auto
 
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
-from clew_gui.views.actions.scope import Scope, why_not
+from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.lab.lab_panel import ExerciseProgress
 from clew_gui.views.presentation import job_words, words
 from clew_gui.views.presentation.job_words import NOTHING, CardWords, card_words
 from clew_gui.views.runs.bottom_panel import read_tail
 from clew_gui.views.runs.details_panel import details
-from clew_gui.views.runs.run_choices import estimate, goals_for
+from clew_gui.views.runs.results import estimate, goals_for
 from clew_gui.views.runs.runs_model import RunRow, added, is_number, more_columns, unused_columns
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
@@ -45,11 +49,46 @@ def needs(goal: Goal) -> str:
     return f"Needs {words.data_short(goal.data)}"
 
 
-class PanelUpdater:
-    """Reads the scope, writes the widgets."""
+class Change(Flag):
+    """What changed in the model. A panel is shown again when something changed that it depends on."""
 
-    def __init__(self, window: MainWindow, scope: Scope, places: Places) -> None:
-        self._window, self._scope, self._places = window, scope, places
+    EXERCISE = auto()
+    """Another exercise is open, or runs of it were removed or came back."""
+    SELECTED = auto()
+    """Another run is selected."""
+    DRAWN = auto()
+    """Other runs are drawn, another one is the baseline, or one has another name."""
+    LISTED = auto()
+    """The table has another filter or other columns."""
+    NEW = auto()
+    """Runs of the open exercise arrived."""
+    STATES = auto()
+    """Runs of the open exercise have another state."""
+    POINTS = auto()
+    """Runs of the open exercise have new points."""
+    RUN = auto()
+    """The selected run has something new."""
+    QUEUE = auto()
+    """Runs of other exercises arrived, or have another state."""
+    LINK = auto()
+    """The link to this computer's agent or to a job has another state."""
+    FORM = auto()
+    """The next run is another one."""
+    DATA = auto()
+    """The next run has other data, and so other goals."""
+    ANSWERS = auto()
+    """Goals may be reached or not, whatever the runs: questions were answered, runs removed, cards read again."""
+    TIME = auto()
+    """A second of a job passed."""
+    CURVES = EXERCISE | SELECTED | DRAWN | NEW | STATES | DATA
+    """The plots show something else."""
+
+
+class PanelUpdater:
+    """Reads the model, writes the widgets."""
+
+    def __init__(self, window: MainWindow, model: WindowModel, places: Places) -> None:
+        self._window, self._model, self._places = window, model, places
         self._found: tuple[object, tuple[str, float | None]] = (None, ("", None))
         self._progress: dict[str, ExerciseProgress] = {}
         self.gives_advice: bool | None = None
@@ -57,22 +96,54 @@ class PanelUpdater:
         self._advice: tuple[Advice, ...] = ()
         self._advised: object = None
         """The run, and the state of its journal, that ``_advice`` was computed for."""
+        c = Change
+        self._panels: tuple[tuple[Callable[[], object], Change], ...] = (
+            (self.card, c.CURVES & ~c.DATA | c.LINK | c.RUN | c.TIME),
+            (self.goals, c.EXERCISE | c.STATES | c.DATA | c.ANSWERS),
+            (self.cost, c.EXERCISE | c.STATES | c.FORM),
+            (self.found_data, c.LINK),
+            (self.data, c.EXERCISE | c.FORM | c.LINK),
+            (self.log, c.EXERCISE | c.SELECTED | c.STATES | c.RUN),
+            (self.details, c.EXERCISE | c.SELECTED | c.DRAWN | c.STATES | c.RUN),
+            (self.link, c.LINK | c.TIME),
+            (self.pill, c.FORM | c.LINK | c.TIME),
+            (self.queue, c.NEW | c.STATES | c.QUEUE | c.LINK),
+            (self.loading, c.LINK),
+        )
+        """The panels, and what each depends on."""
+
+    def refresh(self, change: Change, runs: Collection[str] | None = None) -> None:
+        """Show what changed in every panel that depends on it but the plots; ``runs`` are those that it is about, and
+        only they are looked at again. None if it is about no single runs."""
+        if change & (Change.EXERCISE | Change.LISTED):
+            self.table()
+        elif change & (Change.SELECTED | Change.DRAWN | Change.LINK):
+            self.table_rows()
+        elif change & (Change.NEW | Change.STATES | Change.POINTS):
+            self.table_rows(runs)
+        if change & (Change.CURVES | Change.LISTED):
+            self._window.bottom.select(self._model.selected)
+        for show, on in self._panels:
+            if change & on:
+                show()
+        if change & (Change.ANSWERS | Change.DATA):
+            self.progress()
+        elif change & (Change.NEW | Change.STATES | Change.QUEUE):
+            self.progress(runs)
 
     # --- The selected run ---------------------------------------------------------------------------------------------
 
     def card(self) -> None:
         """The run's card, or the first card when there is none; and what can be done now."""
-        window, scope = self._window, self._scope
-        run = scope.run()
+        window, model = self._window, self._model
+        run = model.run()
         window.run_view.show_empty(run is None)
         if run is None:
-            if scope.card is not None:
-                nothing = not scope.session.runs
-                first = scope.card.id in (FIRST_EXERCISE, scope.catalogue.exercises[0].id)
-                window.run_view.hello.show_card(scope.card, nothing and first, self._loading())
+            first = not model.session.runs and model.card.id in (FIRST_EXERCISE, model.catalogue.exercises[0].id)
+            window.run_view.hello.show_card(model.card, first, self._loading())
         else:
             job, advice = self._job_words(run), self._advice_on(run)
-            window.run_view.card.show_run(run, scope.card, bool(scope.live_params()), job, advice)
+            window.run_view.card.show_run(run, model.card, bool(model.live_params()), job, advice)
             window.run_view.card.show_finding(*self._finding(run))
         self._actions(run)
 
@@ -103,14 +174,12 @@ class PanelUpdater:
 
     def curves(self) -> None:
         """The curves of the runs that are drawn, in the plots of the exercise."""
-        scope, view = self._scope, self._window.run_view
-        if scope.card is None:
-            return
-        view.show_plots(scope.card)
-        wanted, selected = set(scope.shown()), scope.run()
-        runs = [run for run in scope.runs() if run.id in wanted]
+        model, view = self._model, self._window.run_view
+        view.show_plots(model.card)
+        wanted, selected = set(model.shown()), model.run()
+        runs = [run for run in model.runs() if run.id in wanted]
         chosen = selected.id if selected is not None else ""
-        view.plots.show_runs(runs, chosen, scope.pinned(), scope.styles(), scope.data)
+        view.plots.show_runs(runs, chosen, model.pinned(), model.styles(), model.data)
         self._scales()
 
     def points(self, changed: Collection[str]) -> None:
@@ -130,7 +199,7 @@ class PanelUpdater:
 
     def _loading(self) -> bool:
         """Whether runs of earlier windows are here that nobody has listed yet."""
-        if self._scope.listed:
+        if self._model.listed:
             return False
         kept = (self._places.runs, self._places.mirrors)
         return any(folder.is_dir() and any(folder.iterdir()) for folder in kept)
@@ -139,21 +208,21 @@ class PanelUpdater:
         """Returns what the run's job on a site adds to the card."""
         if run.job is None:
             return NOTHING
-        return card_words(run, self._scope.session.jobs.get(run.job.job), time.time())
+        return card_words(run, self._model.session.jobs.get(run.job.job), time.time())
 
     def _actions(self, run: RunModel | None) -> None:
         actions = self._window.actions_
-        actions.allow(why_not(self._scope))
+        actions.allow(self._model)
         paused = run is not None and run.state is RunState.PAUSED
         actions["pause"].setText("&Resume" if paused else "&Pause")
-        actions["show"].setChecked(run is not None and run.id in self._scope.shown())
-        actions["pin"].setChecked(run is not None and run.id == self._scope.pinned())
+        actions["show"].setChecked(run is not None and run.id in self._model.shown())
+        actions["pin"].setChecked(run is not None and run.id == self._model.pinned())
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
         if not self._window.bottom.shows_log():
             return
-        panel, run = self._window.bottom.log, self._scope.run()
+        panel, run = self._window.bottom.log, self._model.run()
         if run is None:
             panel.show_run("", ())
             return
@@ -162,60 +231,52 @@ class PanelUpdater:
         output = read_tail(folder / "log.txt") if folder.is_dir() else "" if nothing else None
         panel.show_run(run.id, run.history.logs, output)
 
-    def below(self) -> None:
-        """What the log and the details say of the selected run."""
-        self.log()
-        self.details()
-
     def details(self) -> None:
         """Shows the selected run's details beside those of the chosen run or the baseline, only while they are
         visible."""
-        scope, bottom = self._scope, self._window.bottom
-        if not bottom.shows_details() or scope.card is None:
+        model, bottom = self._model, self._window.bottom
+        if not bottom.shows_details():
             return
-        run, runs = scope.run(), {one.id: one for one in scope.runs()}
+        run, runs = model.run(), {one.id: one for one in model.runs()}
         if run is None:
             bottom.details.show_run("", [], [], "")
             return
-        wanted = scope.pinned() if scope.beside == "" else scope.beside
+        wanted = model.pinned() if model.beside == "" else model.beside
         other = runs.get(wanted) if wanted != run.id else None
-        choices = [(one.id, words.run_title(one, scope.card)) for one in reversed(runs.values()) if one is not run]
-        title = f"Run {words.run_title(run, scope.card)}"
-        bottom.details.show_run(title, details(run, scope.card, other), choices, other.id if other else "")
+        choices = [(one.id, words.run_title(one, model.card)) for one in reversed(runs.values()) if one is not run]
+        title = f"Run {words.run_title(run, model.card)}"
+        bottom.details.show_run(title, details(run, model.card, other), choices, other.id if other else "")
 
     # --- All runs of the exercise -------------------------------------------------------------------------------------
 
     def rows(self, runs: Iterable[RunModel]) -> list[RunRow]:
         """Runs as rows of the table."""
-        scope = self._scope
-        if scope.card is None:
-            return []
-        shown, pinned = set(scope.shown()), scope.pinned()
-        base = scope.session.runs.get(pinned)
-        more, card, styles = scope.added_columns(), scope.card, scope.styles()
+        model = self._model
+        shown, pinned = set(model.shown()), model.pinned()
+        base = model.session.runs.get(pinned)
+        more, card, styles = model.added_columns(), model.card, model.styles()
         return [
-            scope.board.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
+            model.results.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
             for run in runs
         ]
 
     def table(self) -> None:
         """Fills all rows of the table again, with the columns that a person chose."""
-        card, bottom = self._scope.card, self._window.bottom
-        if card is not None:
-            offered = more_columns(card)
-            bottom.offer_columns(offered, unused_columns(card) | self._scope.columns)
-            names = self._scope.added_columns()
-            bottom.model.set_columns([added(name, offered[name], is_number(card, name)) for name in names])
-        bottom.model.set_rows(self.rows(self._scope.listed_runs()))
-        bottom.show_count(len(self._scope.runs()))
+        card, bottom = self._model.card, self._window.bottom
+        offered = more_columns(card)
+        bottom.offer_columns(offered, unused_columns(card) | self._model.state.columns)
+        names = self._model.added_columns()
+        bottom.model.set_columns([added(name, offered[name], is_number(card, name)) for name in names])
+        bottom.model.set_rows(self.rows(self._model.listed_runs()))
+        bottom.show_count(len(self._model.runs()))
 
     def table_rows(self, wanted: Iterable[str] | None = None) -> None:
         """Updates some rows in place, or all of them."""
         some = None if wanted is None else set(wanted)
-        runs = [run for run in self._scope.runs() if some is None or run.id in some]
+        runs = [run for run in self._model.runs() if some is None or run.id in some]
         model = self._window.bottom.model
         before = model.rowCount()
-        fits = [run for run in runs if self._scope.fits(run)]
+        fits = [run for run in runs if self._model.fits(run)]
         if len(fits) < len(runs):
             kept = {run.id for run in fits}
             for run in runs:
@@ -223,67 +284,64 @@ class PanelUpdater:
                     model.remove(run.id)
         model.update_rows(self.rows(fits))
         if model.rowCount() != before:
-            self._window.bottom.show_count(len(self._scope.runs()))
+            self._window.bottom.show_count(len(self._model.runs()))
 
     # --- The exercise -------------------------------------------------------------------------------------------------
 
     def goals(self) -> None:
         """The chip in the head and the ticks in the guide."""
-        scope, window = self._scope, self._window
-        if scope.card is None:
-            return
-        runs = scope.runs()
-        mine = goals_for(scope.card, scope.data)
+        model, window = self._model, self._window
+        runs = model.runs()
+        mine = goals_for(model.card, model.data)
         lines = []
-        for goal in scope.card.goals:
-            by = scope.board.reached_by(goal, runs)
+        for goal in model.card.goals:
+            by = model.results.reached_by(goal, runs)
             reached_words = f"Reached in run {by.number}" if by is not None else "" if goal in mine else needs(goal)
             window.guide.show_goal(
                 goal.id, by is not None, f"{reached_words}." if reached_words else self._why_not(goal, runs)
             )
-            asked = requires_words(goal, scope.card)
+            asked = requires_words(goal, model.card)
             lines.append(f"{reached_words or 'Not yet'}: {goal.text}{f', {asked}' if asked else ''}")
         if not mine:
-            text = needs(scope.card.goals[0]) if scope.card.goals else ""
+            text = needs(model.card.goals[0]) if model.card.goals else ""
             window.head.goal.show_goal(f"Goals: {text[:1].lower()}{text[1:]}" if text else "", False, "\n".join(lines))
             return
-        done = sum(scope.board.reached_by(goal, runs) is not None for goal in mine)
-        first = words.goal_short(mine[0], scope.card)
-        several = words.goals_reached(done, len(mine), scope.board.runs_for(mine, runs)).capitalize()
+        done = sum(model.results.reached_by(goal, runs) is not None for goal in mine)
+        first = words.goal_short(mine[0], model.card)
+        several = words.goals_reached(done, len(mine), model.results.runs_for(mine, runs)).capitalize()
         text = f"{first} reached" if done and len(mine) == 1 else several or first
         window.head.goal.show_goal(text, done == len(mine), "\n".join(lines))
 
     def _why_not(self, goal: Goal, runs: Sequence[RunModel]) -> str:
         """Says why a run that came near a goal did not reach it; empty if no run came near."""
-        found = self._scope.board.why_not(goal, runs)
-        asked = requires_words(goal, self._scope.card)
+        found = self._model.results.why_not(goal, runs)
+        asked = requires_words(goal, self._model.card)
         return f"{found} The goal counts only {asked}." if found and asked else found
 
     def progress(self, changed: Iterable[str] | None = None) -> None:
         """Ticks and best values of all exercises; only those of these runs are looked at again."""
-        scope = self._scope
-        cards = scope.catalogue.exercises
+        model = self._model
+        cards = model.catalogue.exercises
         if changed is not None:
-            theirs = {run.spec.exercise for one in changed if (run := scope.session.runs.get(one)) is not None}
+            theirs = {run.spec.exercise for one in changed if (run := model.session.runs.get(one)) is not None}
             cards = tuple(card for card in cards if card.id in theirs or card.id not in self._progress)
-        self._progress |= {card.id: scope.board.progress(card, scope.runs(card)) for card in cards}
+        self._progress |= {card.id: model.results.progress(card, model.runs(card)) for card in cards}
         self._window.lab.show_progress(self._progress, self._loading())
 
     def cost(self) -> None:
         """Shows what the next run will take, and offers the earlier runs that it can begin with."""
         form = self._window.next_run
-        wanted = dict.fromkeys(spec.runs_of for spec in self._scope.card.params) if self._scope.card is not None else {}
+        wanted = dict.fromkeys(spec.runs_of for spec in self._model.card.params)
         form.form.offer_runs({exercise: self._kept_runs(exercise) for exercise in wanted if exercise})
-        if self._scope.card is not None:
-            place = form.place()
-            site = place.site if place is not None else ""
-            there = [run for run in self._scope.runs() if run.site == site]
-            form.show_cost(*estimate(form.spec(), self._scope.card, there))
+        place = form.place()
+        site = place.site if place is not None else ""
+        there = [run for run in self._model.runs() if run.site == site]
+        form.show_cost(*estimate(form.spec(), self._model.card, there))
 
     def _kept_runs(self, exercise: str) -> list[tuple[str, str]]:
         """The runs of an exercise whose weights are on this computer, the latest first: folder and words."""
-        card = self._scope.cards.get(exercise)
-        runs = reversed(self._scope.runs(card)) if card is not None else ()
+        card = self._model.cards.get(exercise)
+        runs = reversed(self._model.runs(card)) if card is not None else ()
         found = [(run, self._places.runs / run.id) for run in runs if run.history.checkpoints]
         return [
             (str(folder), words.join([f"Run {words.run_title(run, card)}", run.spec.data]))
@@ -294,32 +352,31 @@ class PanelUpdater:
     # --- The status line ----------------------------------------------------------------------------------------------
 
     def link(self) -> None:
-        """The link to this computer's agent, in the status line, the pill and the Run button."""
-        session, window = self._scope.session, self._window
+        """The link of the selected run: to its job on a site that is not over, else to this computer's agent."""
+        session, window, job, (glyph, tone, word) = self._model.session, self._window, self._job_of_run(), self._here()
         state = str(session.link.state)
-        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
-            glyph, tone, word = "link", "warn", "starting"
         text = word if state in ("LIVE", "OFFLINE") and word != "off" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
-        if not self._job_link():
-            window.status.show_fact("link", f"This computer: {text}", glyph, tone)
-            self.pill()
+        here = (f"This computer: {text}", glyph, tone)
+        window.status.show_fact("link", *(job_words.link_words(job, time.time()) if job is not None else here))
         window.next_run.refuse(text if state == "REFUSED" else "")
-        self.queue()
 
     def pill(self) -> None:
-        """The place of the next run and how it is there, unless the selected run is at work on a site."""
-        if self._job_link():
-            return
-        session, chosen = self._scope.session, self._window.next_run.where.choice()
-        if not chosen.name:
-            self._window.top.show_site(*self._here())
-            return
-        jobs = [job for job in session.jobs.values() if job.order.site == chosen.name and not job.news.over]
-        idle = (f"{chosen.short}, no job", "server", "text2")
-        self._window.top.show_site(*(job_words.pill_words(jobs[-1]) if jobs else idle))
+        """The place of the selected run while it is at work on a site, else that of the next run, and how it is
+        there."""
+        job, chosen = self._job_of_run(), self._window.next_run.where.choice()
+        if job is None and chosen.name:
+            of_all = self._model.session.jobs.values()
+            jobs = [one for one in of_all if one.order.site == chosen.name and not one.news.over]
+            job = jobs[-1] if jobs else None
+        if job is not None:
+            self._window.top.show_site(*job_words.pill_words(job))
+        elif chosen.name:
+            self._window.top.show_site(f"{chosen.short}, no job", "server", "text2")
+        else:
+            glyph, tone, word = self._here()
+            self._window.top.show_site(f"This computer, {word}", glyph, tone)
 
     @property
     def shows_site(self) -> bool:
@@ -327,32 +384,21 @@ class PanelUpdater:
         return self._job_of_run() is not None or bool(self._window.next_run.where.choice().name)
 
     def _here(self) -> tuple[str, str, str]:
-        """Describes this computer's agent: words, icon, tone."""
-        session = self._scope.session
-        state = str(session.link.state)
-        glyph, tone, word = _LINKS.get(state, ("link", "text3", state.lower()))
-        if state == "OFFLINE" and not self._scope.link_reported:  # nobody has looked yet
-            glyph, tone, word = "link", "warn", "starting"
-        return f"This computer, {word}", glyph, tone
-
-    def _job_link(self) -> bool:
-        """The link that the selected run comes through, if that is one to a site."""
-        job = self._job_of_run()
-        if job is None:
-            return False
-        self._window.status.show_fact("link", *job_words.link_words(job, time.time()))
-        self._window.top.show_site(*job_words.pill_words(job))
-        return True
+        """Describes the link to this computer's agent: icon, tone, word."""
+        state = str(self._model.session.link.state)
+        if state == "OFFLINE" and not self._model.link_reported:  # nobody has looked yet
+            return "link", "warn", "starting"
+        return _LINKS.get(state, ("link", "text3", state.lower()))
 
     def _job_of_run(self) -> JobModel | None:
         """The selected run's job on a site that is not over."""
-        run, session = self._scope.run(), self._scope.session
+        run, session = self._model.run(), self._model.session
         job = session.jobs.get(run.job.job) if run is not None and run.job is not None else None
         return job if job is not None and not job.news.over else None
 
     def queue(self) -> None:
         """Shows how many runs are running and waiting, over all exercises."""
-        session = self._scope.session
+        session = self._model.session
         runs = [run for run in session.runs.values() if not run.at_rest and not run.unread]
         busy = [run for run in runs if run.state in _BUSY and (run.job is None or run.history.fold.attempt)]
         waiting = [run for run in runs if run.state in _WAITING or (run.state in _BUSY and run not in busy)]
@@ -366,20 +412,22 @@ class PanelUpdater:
         nodes = sum(job.order.allocation.nodes for job in kept)
         text += f", {counted(nodes, 'node')} kept" if nodes else ""
         self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
-        self._actions(self._scope.run())
+        self._actions(self._model.run())
         self._window.status.show_fact("agent", counted(operating_system.usable_cores(), "CPU core"), "chip")
+
+    def found_data(self) -> None:
+        """What the agent found of the data sets, in the form."""
+        self._window.next_run.data_found(self._model.session.link.datasets, not self._model.listed)
 
     def data(self) -> None:
         """The data of the open exercise."""
-        card = self._scope.card
-        if card is None:
-            return
+        card = self._model.card
         chosen = self._window.next_run.spec().data
         if not card.datasets:
             self._window.status.show_fact("data", "Needs no data", "data")
             return
         elsewhere = bool(self._window.next_run.where.choice().key)
-        here = self._scope.session.link.datasets if not elsewhere else ()
+        here = self._model.session.link.datasets if not elsewhere else ()
         absent = bool(here) and card.datasets[0] not in here
         own = is_path(chosen)
         note = " (your data)" if own else ""

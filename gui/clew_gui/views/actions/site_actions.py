@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 import msgspec
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from clew_gui.base.settings import local_settings
 from clew_gui.doctor.checks import examine
 from clew_gui.doctor.software import available
 from clew_gui.jobs.job import Place
 from clew_gui.jobs.manager import JobManager
 from clew_gui.schedulers.allocation import LABELS
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.sites.consent import OwnWords, consents
+from clew_gui.session.intake import Changes
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
 from clew_gui.sites.site import LOCAL, Site, address, is_local, title_of
 from clew_gui.sites.site_connection import open_connection
@@ -30,16 +29,15 @@ from clew_gui.views.actions.node_actions import NodeActions
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
 from clew_gui.views.presentation.remedies import Maker, RemedyButton
-from clew_gui.views.sites.background import Failed, call_elsewhere
+from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.jobs import SiteBar
-from clew_gui.views.sites.prompts import ScriptDialog, consent_question, hold_question, missing_consents
+from clew_gui.views.sites.prompts import ScriptDialog, hold_question
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import remedies
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
-from clew_shared.spec import RunSpec
 
 Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
 Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
@@ -105,6 +103,7 @@ class SiteActions(QObject):
     ) -> None:
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
+        self._starter = controller.starter
         self._prompter, self._store, self._manager = prompter, store, manager
         self._examine, self._search, self._modules = examine, search, modules
         self._refused_keys: set[str] = set()
@@ -114,10 +113,8 @@ class SiteActions(QObject):
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())
         where.script_asked.connect(self.show_script)
-        controller.elsewhere_asked.connect(self.run)
         controller.second.connect(self.nodes.tick)
-        controller.bridge.jobs.connect(self._jobs_changed)
-        controller.bridge.problems.connect(self._mark_fields)
+        controller.bridge.news.connect(self._take_in)
         makers: dict[str, Maker] = {
             remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site, one.value)),
             remedies.CHECK_NODE: lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)),
@@ -134,7 +131,7 @@ class SiteActions(QObject):
     def remedies(self, found: Problem) -> Sequence[RemedyButton]:
         """The remedies that a problem names and *Edit site…*, for what is wrong with a site or on the route to it; none
         for any other problem."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         jobs = session.jobs.values()
         sites = [job.order.site for job in jobs if found in (job.news.problem, job.locked)]
         ways = self._window.remedies.of(found.remedies)
@@ -147,9 +144,11 @@ class SiteActions(QObject):
             return self._window.remedies.of((remedies.choose(found.where),))
         return (*ways, RemedyButton("Edit site…", lambda: self.show_sites(name)))
 
-    def _mark_fields(self, problems: tuple[Problem, ...]) -> None:
-        """A site refused what the form asks of it: mark the fields."""
-        self._window.next_run.where.refused(problems)
+    def _take_in(self, changes: Changes) -> None:
+        if changes.jobs:
+            self._jobs_changed(changes.jobs)
+        if changes.problems:  # a site may have refused what the form asks of it
+            self._window.next_run.where.refused(changes.problems)
 
     # --- Which there are ----------------------------------------------------------------------------------------------
 
@@ -178,8 +177,8 @@ class SiteActions(QObject):
             elif not is_local(one.site):
                 yield PlaceChoice(f"site:{one.name}", title_of(one.name, one.site), one.name, one.site)
 
-    def _jobs_changed(self, jobs: frozenset[str]) -> None:
-        session = self._controller.scope.session
+    def _jobs_changed(self, jobs: Collection[str]) -> None:
+        session = self._controller.model.session
         if any(session.jobs[job].order.hold for job in jobs if job in session.jobs):
             self._offer()
         self.nodes.show()
@@ -217,7 +216,7 @@ class SiteActions(QObject):
 
     def check_node(self, name: str) -> None:
         """The doctor with a small job on a node."""
-        self._with_kept(name, lambda site: self._open_doctor(name, site, self._front(), node=True))
+        self._with_kept(name, lambda site: self._open_doctor(name, site, self._starter.front(), node=True))
 
     def read_consent(self, name: str) -> None:
         """Show the shell commands of a site that lack consent, to be approved."""
@@ -247,9 +246,9 @@ class SiteActions(QObject):
         try:
             site = self._store.load(name)
         except ProblemError as error:
-            self._show_problems(error.problems)
+            self._controller.show_problems(error.problems)
             return
-        self._with_consent(name, site, lambda: act(site))
+        self._starter.with_consent(name, site, lambda: act(site))
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
         """Find out which scheduler a site has; the site may not be saved yet."""
@@ -260,7 +259,7 @@ class SiteActions(QObject):
         def ask() -> None:
             call_elsewhere(dialog, f"scheduler {name}", search, lambda found: dialog.found(*found), dialog.not_found)
 
-        self._with_consent(name, site, ask, dialog.not_found)
+        self._starter.with_consent(name, site, ask, dialog.not_found)
 
     def _open_doctor(self, name: str, site: Site, parent: QWidget, node: bool = False) -> None:
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
@@ -277,24 +276,15 @@ class SiteActions(QObject):
 
     # --- Running there ------------------------------------------------------------------------------------------------
 
-    def run(self, specs: tuple[RunSpec, ...], start: Callable[[Place | None], object]) -> None:
-        """Call ``start`` for these runs with the chosen place, once the person has agreed to all of the site's own
-        shell commands."""
-        place, chosen = self._place(specs), self._window.next_run.where.choice()
-        if place is None or chosen.site is None:
-            start(place)
-        else:
-            self._with_consent(chosen.name, chosen.site, lambda: start(place))
-
     def try_here(self) -> None:
         """A short run of the selected run's settings on this computer."""
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         if run is not None:
-            self._controller.begin(lambda session: session.try_here(run.id))
+            self._starter.begin(lambda session: (session.try_here(run.id),))
 
     def show_script(self) -> None:
         """The job script of what is in the form, exactly as it would be sent."""
-        place, chosen = self._place(), self._window.next_run.where.choice()
+        place, chosen = self._starter.place(), self._window.next_run.where.choice()
         manager = self._manager
         if place is None or chosen.site is None or manager is None:
             self._window.messages.show_note("Only runs on a site have a job script: choose one under Run on.")
@@ -309,44 +299,13 @@ class SiteActions(QObject):
             )
             dialog.open()
 
-        self._with_consent(chosen.name, chosen.site, show)
-
-    def _with_consent(
-        self, name: str, site: Site, then: Callable[[], object], otherwise: Failed = lambda _problems: None
-    ) -> None:
-        """Do ``then`` when nothing of the site lacks consent, or the person gives it; else call ``otherwise``."""
-
-        def missing() -> tuple[OwnWords, ...]:
-            return missing_consents(site, self._places)
-
-        def found(words: tuple[OwnWords, ...]) -> None:
-            if not words:
-                then()
-                return
-            dialog = consent_question(self._front(), self._window.appearance, title_of(name, site), words)
-            dialog.accepted.connect(lambda: self._agreed(words, then))
-            dialog.rejected.connect(lambda: otherwise(()))
-            dialog.open()
-
-        def failed(problems: tuple[Problem, ...]) -> None:
-            self._show_problems(problems)
-            otherwise(problems)
-
-        call_elsewhere(self, f"consent {name}", missing, found, failed)
-
-    def _agreed(self, words: tuple[OwnWords, ...], then: Callable[[], object]) -> None:
-        try:
-            consents(self._places).give(words)
-        except ProblemError as error:
-            self._show_problems(error.problems)
-            return
-        then()
+        self._starter.with_consent(chosen.name, chosen.site, show)
 
     # --- Holding a node -----------------------------------------------------------------------------------------------
 
     def ask_hold(self) -> None:
         """Say what it costs, then hold."""
-        place, chosen = self._place(), self._window.next_run.where.choice()
+        place, chosen = self._starter.place(), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
             self._window.messages.show_note("A node is held on a site: choose one under Run on first.")
             return
@@ -355,33 +314,12 @@ class SiteActions(QObject):
             self._window.messages.show_note(f"{chosen.title} has no queue: every run starts there at once.")
             return
         dialog = hold_question(self._window, self._window.appearance, chosen.title, place.allocation)
-        dialog.accepted.connect(lambda: self._with_consent(chosen.name, site, lambda: self.hold(place)))
+        dialog.accepted.connect(lambda: self._starter.with_consent(chosen.name, site, lambda: self.hold(place)))
         dialog.open()
 
     def hold(self, place: Place) -> None:
         """Take the allocation and keep it."""
-        session = self._controller.scope.session
-        try:
-            job = session.hold(msgspec.structs.replace(place, hold=True, data=""))
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        self.refresh()
-        self._window.next_run.where.choose(f"job:{job}")
-
-    def _place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
-        """Returns the place in the form, for these runs or for the form's own, with the folder of own exercises from
-        the settings."""
-        place = self._window.next_run.place(specs)
-        folder = local_settings(self._places).load().exercises
-        return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
-
-    # --- Parts --------------------------------------------------------------------------------------------------------
-
-    def _front(self) -> QWidget:
-        """Returns the widget that a new dialog belongs to."""
-        return QApplication.activeModalWidget() or self._window
-
-    def _show_problems(self, problems: tuple[Problem, ...]) -> None:
-        card = self._controller.scope.card
-        self._window.messages.show_problems(problems, exercise=card.id if card is not None else "")
+        with self._controller.refusals():
+            job = self._controller.model.session.hold(msgspec.structs.replace(place, hold=True, data=""))
+            self.refresh()
+            self._window.next_run.where.choose(f"job:{job}")

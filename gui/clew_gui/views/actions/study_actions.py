@@ -18,7 +18,7 @@ from clew_gui.views.runs.study_dialogs import predict_dialog, race_dialog, range
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS, defaults, format_value
@@ -57,25 +57,19 @@ class StudyActions(QObject):
 
     def ask_race(self) -> None:
         """Open the dialog for the open exercise's race."""
-        card, window = self._controller.scope.card, self._window
-        if card is not None and card.races:
+        controller, window, card = self._controller, self._window, self._controller.model.card
+        if card.races:
             dialog = race_dialog(window, window.appearance, card, find_race(card), window.next_run.spec())
-            dialog.asked.connect(self.start_race)
+            dialog.asked.connect(lambda study: controller.starter.start(lane_specs(study)))
             dialog.open()
-
-    def start_race(self, study: StudySpec) -> None:
-        """Queue the study's runs, and draw them over each other as they come."""
-        self._controller.start_all(lane_specs(study))
-        self.refresh()
 
     def ask_sweep(self) -> None:
         """Open the dialog for the open exercise, with several values where the form's fields have them."""
-        card, form = self._controller.scope.card, self._window.next_run
-        if card is not None:
-            typed = form.form.several() | form.seed.several()
-            dialog = sweep_dialog(self._window, self._window.appearance, card, form.spec(), self.forecast, typed)
-            dialog.asked.connect(self.start_sweep)
-            dialog.open()
+        card, form = self._controller.model.card, self._window.next_run
+        typed = form.form.several() | form.seed.several()
+        dialog = sweep_dialog(self._window, self._window.appearance, card, form.spec(), self.forecast, typed)
+        dialog.asked.connect(self.start_sweep)
+        dialog.open()
 
     def ask_range(self) -> None:
         """Open the dialog of a learning-rate range test of what the form says."""
@@ -86,8 +80,8 @@ class StudyActions(QObject):
 
     def ask_prediction(self) -> None:
         """Open the dialog that asks what a person expects of the next run."""
-        card, form = self._controller.scope.card, self._window.next_run
-        if card is not None and card.metrics:
+        card, form = self._controller.model.card, self._window.next_run
+        if card.metrics:
             steps = (defaults(card.params) | form.spec().params).get(STEPS)
             steps = steps if isinstance(steps, int) else 1000
             dialog = predict_dialog(self._window, self._window.appearance, card, form.spec(), steps)
@@ -98,11 +92,11 @@ class StudyActions(QObject):
         """Says where runs will go and how long they will take, judged by the exercise's latest run that trained."""
         if there := self._cost_there(specs):
             return there
-        card = self._controller.scope.card
-        runs = sorted(self._controller.scope.runs(), key=lambda run: run.number, reverse=True)
+        card = self._controller.model.card
+        runs = sorted(self._controller.model.runs(), key=lambda run: run.number, reverse=True)
         earlier = [Earlier(run.spec, run.history) for run in runs if not run.site]
-        each = seconds_each(specs, card, earlier) if card is not None else []
-        if card is None or not each:
+        each = seconds_each(specs, card, earlier)
+        if not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
         memory = memory_words(memory_needed(specs, card, earlier))
         time = f"{words.roughly(sum(each))} one after the other, estimated from an earlier run."
@@ -122,18 +116,14 @@ class StudyActions(QObject):
 
     def start_sweep(self, study: StudySpec) -> None:
         """Keep the study, then ask for its runs where the form says: on a site in one job."""
-        try:
+        with self._controller.refusals():
             keep_study(self._places, study)
-        except ProblemError as error:
-            self._controller.refused(error)
-            return
-        specs = tuple(run.spec for run in study_runs(study))
-        self._controller.start_where_chosen(specs, lambda place: self._controller.start_all(specs, place))
+            self._controller.starter.start(tuple(run.spec for run in study_runs(study)))
 
     # --- The bar ------------------------------------------------------------------------------------------------------
 
     def _hide(self) -> None:
-        run = self._controller.scope.run()
+        run = self._controller.model.run()
         if run is not None:
             self._hidden.add(run.spec.study)
         self.refresh()
@@ -141,13 +131,13 @@ class StudyActions(QObject):
     def refresh(self) -> None:
         """Shows how the race or the sweep of the selected run goes; nothing if it belongs to none. Cheap if nothing
         changed."""
-        scope, bar = self._controller.scope, self._window.run_view.study
-        run, card = scope.run(), scope.card
+        model, bar = self._controller.model, self._window.run_view.study
+        run, card = model.run(), model.card
         name = run.spec.study if run is not None else ""
-        if run is None or card is None or not name or name in self._hidden:
+        if run is None or not name or name in self._hidden:
             bar.hide()
             return
-        runs = [one for one in scope.runs() if one.spec.study == name]
+        runs = [one for one in model.runs() if one.spec.study == name]
         race = race_of(card, name)
         if race is None:
             bar.setVisible(self._show_sweep(name, card, runs))
@@ -167,15 +157,22 @@ class StudyActions(QObject):
                 known = (state, stand(run.id, run.history, race.metric, better, race.target))
                 self._standings[run.id] = known
             standings += [known[1]] if known[1] is not None else []
-        by_id, styles = {run.id: run for run in runs}, self._controller.scope.styles()
+        by_id, styles = {run.id: run for run in runs}, self._controller.model.styles()
         return [
-            _entry(place, by_id[one.run], one.reached, one.best, card, race, selected, styles.get(one.run, -1))
+            RaceEntry(
+                place if one.best is not None else 0,
+                one.run,
+                styles.get(one.run, -1),
+                words.run_title(by_id[one.run], card).partition("  ")[2],
+                _result(by_id[one.run], one, race, card),
+                one.run == selected,
+            )
             for place, one in enumerate(rank(standings, better), start=1)
         ]
 
     def _show_sweep(self, name: str, card: ExerciseCard, runs: list[RunModel]) -> bool:
         """Shows how far a sweep is; returns whether something of it is left."""
-        bar, scope, busy = self._window.run_view.study, self._controller.scope, is_done_elsewhere(self._places, name)
+        bar, model, busy = self._window.run_view.study, self._controller.model, is_done_elsewhere(self._places, name)
         now = (name, busy, [(one.id, one.state, one.queue) for one in runs])
         if now != self._known:
             self._known, self._far = now, self.selected()
@@ -186,19 +183,19 @@ class StudyActions(QObject):
         bar.allow(
             going=bool(far.under_way),
             rests=any(one.state is RunState.PAUSED for one in runs),
-            waits=any(one.queue for one in runs) and scope.waiting() > sum(bool(one.queue) for one in runs),
+            waits=any(one.queue for one in runs) and model.waiting() > sum(bool(one.queue) for one in runs),
             left=bool(far.ended or far.missing) and not busy,
         )
         return bool(far.under_way or far.ended or far.missing)
 
     def selected(self) -> tuple[StudySpec, Progress] | None:
         """The sweep of the selected run with what is done of it; None if it belongs to none that is kept here."""
-        run, card = self._controller.scope.run(), self._controller.scope.card
+        run, card = self._controller.model.run(), self._controller.model.card
         study = self._study(run.spec.study) if run is not None else None
-        if study is None or card is None or study.sweep is None:
+        if study is None or study.sweep is None:
             return None
         return study, progress(
-            study, card, [KnownRun(one.id, one.spec, one.state) for one in self._controller.scope.runs()]
+            study, card, [KnownRun(one.id, one.spec, one.state) for one in self._controller.model.runs()]
         )
 
     def _study(self, name: str) -> StudySpec | None:
@@ -212,7 +209,7 @@ class StudyActions(QObject):
 
     def go_on(self) -> None:
         """Do what is left: runs that ended early go on from their checkpoints, the missing ones begin."""
-        found, session = self.selected(), self._controller.scope.session
+        found, session = self.selected(), self._controller.model.session
         if found is None:
             return
         study, left = found
@@ -220,24 +217,20 @@ class StudyActions(QObject):
             text = "Another program is doing the runs of this sweep, in a terminal perhaps."
             self._controller.refused(problem("study.busy", text, "Wait for it, or end it there.", study.study))
             return
-        place = None
-        if left.missing and not left.ended:
-            place = self._window.next_run.place(left.missing)
-        try:
+        place = self._window.next_run.place(left.missing) if left.missing and not left.ended else None
+        with self._controller.refusals():
             session.continue_study(left.ended, left.missing, place)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def pause(self) -> None:
         """Pause the runs that train. The others wait, because these keep their devices."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         for run in self._under_way():
             if run.state is RunState.RUNNING:
                 session.pause(run.id)
 
     def resume(self) -> None:
         """Let the paused runs go on."""
-        session = self._controller.scope.session
+        session = self._controller.model.session
         for run in self._under_way():
             if run.state is RunState.PAUSED:
                 session.unpause(run.id)
@@ -245,37 +238,33 @@ class StudyActions(QObject):
     def reorder(self, first: bool) -> None:
         """Let the sweep's waiting runs have their turn before all other waiting runs here, or after them, in their own
         order. Each request is carried out after the one before it."""
-        session, runs = self._controller.scope.session, self._under_way()
+        session, runs = self._controller.model.session, self._under_way()
         waiting = sorted((run for run in runs if run.queue), key=lambda run: run.queue)
-        try:
+        with self._controller.refusals():
             for place, run in enumerate(waiting, start=1):
-                session.move_run(run.id, place if first else self._controller.scope.waiting())
-        except ProblemError as error:
-            self._controller.refused(error)
+                session.move_run(run.id, place if first else self._controller.model.waiting())
 
     def cancel(self) -> None:
         """End the runs: the whole job if it has no others, else each of them, the waiting ones first."""
-        session, runs = self._controller.scope.session, self._under_way()
+        session, runs = self._controller.model.session, self._under_way()
         mine = {run.id for run in runs}
         jobs = {run.job.job for run in runs if run.job is not None}
         whole = {job for job in jobs if job in session.jobs and mine.issuperset(self._open_runs(job))}
-        try:
+        with self._controller.refusals():
             for job in sorted(whole):
                 session.cancel(job)
             for run in sorted(runs, key=lambda run: -run.queue):
                 if run.job is None or run.job.job not in whole:
                     session.stop(run.id)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def _open_runs(self, job: str) -> set[str]:
-        runs = self._controller.scope.runs()
+        runs = self._controller.model.runs()
         return {run.id for run in runs if run.job is not None and run.job.job == job and run.state not in TERMINAL}
 
     def _under_way(self) -> list[RunModel]:
         found = self.selected()
         going = set(found[1].under_way) if found is not None else set()
-        return [run for run in self._controller.scope.runs() if run.id in going]
+        return [run for run in self._controller.model.runs() if run.id in going]
 
 
 def _short_title(title: str, exercise: str) -> str:
@@ -298,26 +287,13 @@ def sweep_words(far: Progress, elsewhere: bool = False) -> str:
     return f"{words.join(parts)}{'; another program is doing the rest' if elsewhere else ''}"
 
 
-def _entry(
-    place: int,
-    run: RunModel,
-    reached: int | None,
-    best: float | None,
-    card: ExerciseCard,
-    race: RaceSpec,
-    selected: str,
-    style: int,
-) -> RaceEntry:
-    metric = words.metric_of(card, race.metric)
-    if reached is not None:
-        result = f"step {words.count(reached)}"
-    elif best is not None:
-        value = words.metric_value(metric, best)
-        result = value if race.target is None else f"best {_metric_name(race, card)} {value}"
-    else:
-        result = words.state_word(run).lower()
-    name = words.run_title(run, card).partition("  ")[2]
-    return RaceEntry(place if best is not None else 0, run.id, style, name, result, run.id == selected)
+def _result(run: RunModel, standing: Standing, race: RaceSpec, card: ExerciseCard) -> str:
+    if standing.reached is not None:
+        return f"step {words.count(standing.reached)}"
+    if standing.best is None:
+        return words.state_word(run).lower()
+    value = words.metric_value(words.metric_of(card, race.metric), standing.best)
+    return value if race.target is None else f"best {_metric_name(race, card)} {value}"
 
 
 def _metric_name(race: RaceSpec, card: ExerciseCard) -> str:

@@ -9,19 +9,17 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication, QScrollBar
 
-from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
+from clew_gui.base.settings import local_settings
 from clew_gui.base.tokens import DARK, LIGHT, Theme
-from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
-from clew_gui.views.actions.agent_settings import AgentSettings
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.dialogs import CodeDialog, SettingsDialog, TextDialog, note_dialog
+from clew_gui.views.actions.dialogs import AgentSettings, CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
-from clew_gui.views.actions.run_actions import Continuation, LiveChange, QueueActions, Recordings, Removal, Trying
+from clew_gui.views.actions.processes import TensorFlowSetup
+from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
-from clew_gui.views.actions.tensorflow_setup import TensorFlowSetup
 from clew_gui.views.form.next_run import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
@@ -39,39 +37,29 @@ from clew_shared.base.remedies import Remedy
 from clew_shared.exporters import export_tensorboard
 from clew_shared.exporters.rows import rows_of, series_of
 from clew_shared.exporters.tables import write_curves, write_series
-from clew_shared.run_settings import RunNote
 from clew_shared.spec import RunSpec
 
 
-def known_choice(choice: str) -> ThemeChoice:
-    """Returns light, dark, or for anything else the system's theme."""
-    return "light" if choice == "light" else "dark" if choice == "dark" else "system"
-
-
-def theme_of(app: QApplication, choice: str) -> Theme:
+def theme_of(app: QApplication, choice: ThemeChoice) -> Theme:
     """The theme for a choice in the settings."""
     chosen = {"light": LIGHT, "dark": DARK}.get(choice)
     return chosen if chosen is not None else system_theme(app)
 
 
 class WindowActions(QObject):
-    """Does what the entries of the menus ask for, itself or by what it owns."""
+    """What the menus and buttons do, here or in an object of its own."""
 
     def __init__(
         self, app: QApplication, window: MainWindow, controller: WindowController, places: Places, sites: SiteActions
     ) -> None:
         super().__init__(window)
         self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
-        self.theme_choice: ThemeChoice = "system"
         self.studies = StudyActions(window, controller, places)
         self.recordings = Recordings(window, controller)
-        self.live = LiveChange(window, controller)
-        self.removal = Removal(controller)
-        self.continuation = Continuation(controller)
-        self.queue = QueueActions(controller)
+        self.runs = RunActions(window, controller)
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
-        self.setup.installed.connect(lambda: controller.scope.session.renew_agent())
+        self.setup.installed.connect(lambda: controller.model.session.renew_agent())
         self._join_buttons()
         self._join_plots()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -87,7 +75,7 @@ class WindowActions(QObject):
         window.next_run.code_asked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
         window.bottom.export_asked.connect(self.export_table)
-        window.bottom.remove_asked.connect(self.removal.remove)
+        window.bottom.remove_asked.connect(self.runs.remove)
         card = window.run_view.card
         card.remedies = lambda found, run: window.messages.remedies(found, run)
         card.reason.said.connect(window.messages.forget)
@@ -98,9 +86,9 @@ class WindowActions(QObject):
         window.remedies.add(remedies.SET_UP, lambda _: RemedyButton("Install TensorFlow…", self.setup.ask))
 
     def _continue_button(self, remedy: Remedy) -> RemedyButton | None:
-        session, run = self.controller.scope.session, remedy.value
+        session, run = self.controller.model.session, remedy.value
         known = run in session.runs
-        return RemedyButton("Continue it", lambda: self.controller.continue_run(run)) if known else None
+        return RemedyButton("Continue it", lambda: self.runs.continue_run(run)) if known else None
 
     def _remedies(self, found: Problem, run: str) -> Sequence[RemedyButton]:
         """The buttons of a message that help with what it says."""
@@ -117,7 +105,7 @@ class WindowActions(QObject):
 
     def reload_exercises(self) -> None:
         """Have the agent read the folder of own exercises again; it does so by itself when a file was changed."""
-        self.controller.scope.session.reload_exercises()
+        self.controller.model.session.reload_exercises()
 
     def _show_log_of(self, run: str) -> None:
         self.controller.select(run)
@@ -144,29 +132,6 @@ class WindowActions(QObject):
         self.window.fold("runs", False)
         self.window.bottom.show_details()
 
-    def chosen_runs(self) -> list[RunModel]:
-        """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self.controller.scope.run(), set(self.window.bottom.chosen_runs())
-        found = [one for one in self.controller.scope.runs() if one.id in chosen]
-        return found if len(found) > 1 or run is None else [run]
-
-    def write_note(self) -> None:
-        """Ask for name, tags and note of the selected run, or for tags of several."""
-        runs = self.chosen_runs()
-        if runs:
-            dialog = note_dialog(self.window, self.window.appearance, runs)
-            dialog.asked.connect(self._annotate)
-            dialog.open()
-
-    def _annotate(self, notes: dict[str, RunNote]) -> None:
-        for run, note in notes.items():
-            self.controller.annotate(run, note)
-
-    def show_selected(self, on: bool) -> None:
-        """Shows or hides the selected runs in the plots."""
-        for run in self.chosen_runs():
-            self.controller.show_curve(run.id, on)
-
     # --- The plots ----------------------------------------------------------------------------------------------------
 
     def _join_plots(self) -> None:
@@ -189,8 +154,8 @@ class WindowActions(QObject):
 
     def export_table(self) -> None:
         """The runs table as CSV."""
-        card = self.controller.scope.card
-        self._ask_file("Export the runs table", f"{card.id if card is not None else 'runs'}.csv", self.write_table)
+        card = self.controller.model.card
+        self._ask_file("Export the runs table", f"{card.id}.csv", self.write_table)
 
     def write_table(self, path: Path) -> None:
         """Write the runs table as shown; raises OSError."""
@@ -201,7 +166,7 @@ class WindowActions(QObject):
 
     def export_run(self) -> None:
         """Exports every recorded value of the selected run as CSV."""
-        run = self.controller.scope.run()
+        run = self.controller.model.run()
         if run is None:
             return
         history = run.history
@@ -210,14 +175,14 @@ class WindowActions(QObject):
             if history.series:
                 write_series(path, ((run.id, rows) for rows in series_of(history)))
             else:
-                title = words.run_title(run, self.controller.scope.card)
+                title = words.run_title(run, self.controller.model.card)
                 write_curves(path, ((run.id, title, rows) for rows in rows_of(history)))
 
         self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
 
     def export_board(self) -> None:
         """The selected runs as TensorBoard's event files, in a folder that a person names."""
-        runs = self.chosen_runs()
+        runs = self.runs.chosen_runs()
         if not runs:
             return
 
@@ -232,8 +197,8 @@ class WindowActions(QObject):
 
     def show_code(self) -> None:
         """The very file that runs."""
-        card = self.controller.scope.card
-        if card is not None and card.source:
+        card = self.controller.model.card
+        if card.source:
             spec = self.window.next_run.spec()
             known, place = machines(site_store(self._places)), self.window.next_run.place()
             machine = place.site if place is not None and place.site in known else course_machine(card)
@@ -243,35 +208,32 @@ class WindowActions(QObject):
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""
-        appearance, kept = self.window.appearance, self._local_settings().load()
+        appearance, kept = self.window.appearance, local_settings(self._places).load()
+        theme, home = self.controller.model.state.theme, str(self._places.home)
         agent = AgentSettings(appearance, kept.interpreter, kept.exercises)
         agent.accepted.connect(self._use_agent)
-        dialog = SettingsDialog(self.window, appearance, self.theme_choice, str(self._places.home), agent, kept)
+        dialog = SettingsDialog(self.window, appearance, theme, home, agent, kept)
         dialog.chosen.connect(self._choose)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.reset_asked.connect(self.window.reset_layout)
         dialog.open()
 
-    def _local_settings(self) -> SettingsFile[LocalSettings]:
-        return local_settings(self._places)
-
-    def _choose(self, name: str, on: bool) -> None:
-        """Keep a setting of this computer, and let it act."""
-        file = self._local_settings()
-        file.save(msgspec.structs.replace(file.load(), **{name: on}))
+    def _keep(self, **settings: bool | str) -> None:
+        """Keep settings of this computer."""
+        file = local_settings(self._places)
+        file.save(msgspec.structs.replace(file.load(), **settings))
         if file.problem is not None:
             self.window.messages.show_problems((file.problem,))
+
+    def _choose(self, name: str, on: bool) -> None:
+        self._keep(**{name: on})
         self.controller.panels.gives_advice = None  # it is read again
         self.controller.panels.card()
 
     def _use_agent(self, interpreter: str, exercises: str) -> None:
         """Keep what was checked, and let the agent start with it."""
-        file = self._local_settings()
-        wanted = msgspec.structs.replace(file.load(), interpreter=interpreter, exercises=exercises)
-        file.save(wanted)
-        if file.problem is not None:
-            self.window.messages.show_problems((file.problem,))
-        self.controller.scope.session.renew_agent()
+        self._keep(interpreter=interpreter, exercises=exercises)
+        self.controller.model.session.renew_agent()
 
     def show_shortcuts(self) -> None:
         """Shows all keyboard shortcuts."""
@@ -307,16 +269,16 @@ class WindowActions(QObject):
         pairs = [
             ("Version", __version__),
             ("Licence", "Apache-2.0"),
-            ("Exercises", self.controller.scope.catalogue.version),
+            ("Exercises", self.controller.model.catalogue.version),
         ]
         sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
         self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
 
     # --- Light and dark -----------------------------------------------------------------------------------------------
 
-    def choose_theme(self, choice: str) -> None:
+    def choose_theme(self, choice: ThemeChoice) -> None:
         """Sets the theme: light, dark, or as the system has it."""
-        self.theme_choice = known_choice(choice)
+        self.controller.model.state.theme = choice
         self.use_theme(theme_of(self._app, choice))
 
     def toggle_theme(self) -> None:
@@ -324,7 +286,7 @@ class WindowActions(QObject):
         self.choose_theme("light" if self.window.appearance.theme.dark else "dark")
 
     def _system_changed(self) -> None:
-        if self.theme_choice == "system":
+        if self.controller.model.state.theme == "system":
             self.use_theme(system_theme(self._app))
 
     def use_theme(self, theme: Theme) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from PySide6.QtGui import QAction, QKeySequence
@@ -27,6 +28,8 @@ class Action(msgspec.Struct, frozen=True):
 
 
 Menus = Sequence[tuple[str, Sequence[Action | None]]]
+Reasons = Callable[[Any], Mapping[str, str]]
+"""Says of entries, by name, why they cannot be used with a model; empty if they can."""
 _PANEL_KEYS = [
     (
         "Plots",
@@ -57,8 +60,8 @@ QUEUE_ACTIONS = ("queue_next", "queue_up", "queue_down", "unqueue")
 class MenuActions:
     """All entries by name, owned by one window."""
 
-    def __init__(self, window: QWidget, menus: Menus) -> None:
-        self._menus = menus
+    def __init__(self, window: QWidget, menus: Menus, why_not: Reasons) -> None:
+        self._menus, self._why_not = menus, why_not
         self._entries = [entry for _, entries in menus for entry in entries if entry is not None]
         self._all: dict[str, QAction] = {}
         self._tips: dict[str, str] = {}
@@ -83,9 +86,9 @@ class MenuActions:
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
 
-    def allow(self, why_not: Mapping[str, str]) -> None:
-        """Enable the entries that have no reason against them; the others say theirs in their tooltips."""
-        for name, reason in why_not.items():
+    def allow(self, model: object) -> None:
+        """Enable the entries that the model gives no reason against; the others say theirs in their tooltips."""
+        for name, reason in self._why_not(model).items():
             self._all[name].setEnabled(not reason)
             self._all[name].setToolTip(reason or self._tips[name])
 

@@ -222,9 +222,9 @@ class ClusterTab(Tab):
 
     def run(self) -> RunModel | None:
         """The selected run if it has parameter servers, else the newest such run of the open exercise."""
-        scope = self._controller.scope
-        able = [run for run in scope.runs() if on_servers(run.spec.strategy)]
-        chosen = scope.run()
+        model = self._controller.model
+        able = [run for run in model.runs() if on_servers(run.spec.strategy)]
+        chosen = model.run()
         return chosen if chosen in able else able[-1] if able else None
 
     def refresh(self) -> None:
@@ -244,7 +244,7 @@ class ClusterTab(Tab):
         replay.offer(steps, between=True)
         replay.go_to(until)
         past, state_then = (history, run.state) if until is None else (as_it_was(history, until), RunState.RUNNING)
-        self.scene = cluster_scene(past, run.spec, self._controller.scope.card, state_then, seen)
+        self.scene = cluster_scene(past, run.spec, self._controller.model.card, state_then, seen)
         self._show_scene(self.scene, _refusal(run), seen is None, bool(config_parts(history)))
 
     def _see(self, seen: Span | None) -> None:
@@ -338,7 +338,7 @@ class ClusterTab(Tab):
         index: int = 0,
         factor: float = 1.0,
     ) -> None:
-        run, session = self.run(), self._controller.scope.session
+        run, session = self.run(), self._controller.model.session
         if run is None:
             return
         request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
@@ -362,7 +362,7 @@ class ClusterTab(Tab):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        run, card = self.run(), self._controller.scope.card
+        run, card = self.run(), self._controller.model.card
         if self.scene is None or run is None:
             return
         title, theme = words.run_title(run, card), self._appearance.theme

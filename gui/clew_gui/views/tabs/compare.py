@@ -263,12 +263,12 @@ class CompareTab(Tab):
 
     def refresh(self) -> None:
         """Show the comparison; cheap if nothing changed, and nothing while out of sight."""
-        scope = self._controller.scope
-        if not self.in_sight() or scope.card is None:
+        model = self._controller.model
+        if not self.in_sight():
             return
-        card, runs = scope.card, self._runs()
+        card, runs = model.card, self._runs()
         states = tuple((run.id, _version(run), run.note) for run in runs)
-        known = (card, states, scope.pinned())
+        known = (card, states, model.pinned())
         if self._shown is None or not isinstance(self._shown, tuple) or self._shown[:3] != known:
             self._offer(card, runs)
         options, page = self.options(), self.page()
@@ -277,9 +277,9 @@ class CompareTab(Tab):
             return
         scene = self.scene
         if state != self._shown or scene is None:
-            styles = scope.styles()
+            styles = model.styles()
             compared = [_compared(run, card, styles.get(run.id, -1)) for run in runs]
-            scene = compare_scene(compared, card, options, scope.pinned(), self._cache)
+            scene = compare_scene(compared, card, options, model.pinned(), self._cache)
         self._shown, self._answered = state, False
         about = card.id, scene.metric.name
         if page == "parallel":
@@ -309,9 +309,9 @@ class CompareTab(Tab):
     def _runs(self) -> list[RunModel]:
         """The ticked runs or all listed ones, those that recorded something; without range tests, whose values are of
         many rates."""
-        scope = self._controller.scope
-        ticked, every = set(scope.shown()), self.sets.current() == "listed"
-        found = scope.listed_runs() if every else [run for run in scope.runs() if run.id in ticked]
+        model = self._controller.model
+        ticked, every = set(model.shown()), self.sets.current() == "listed"
+        found = model.listed_runs() if every else [run for run in model.runs() if run.id in ticked]
         found = [run for run in found if run.spec.rate_range is None]
         return [run for run in found if run.history.fold.step or run.history.metrics]
 
@@ -386,7 +386,7 @@ class CompareTab(Tab):
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        card = self._controller.scope.card
+        card = self._controller.model.card
         if self.scene is None or card is None:
             return
         if kind == "csv":

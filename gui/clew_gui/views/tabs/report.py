@@ -19,6 +19,7 @@ from clew_gui.reports.page import LabReport, render, report_of
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.panel_updater import Change
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
@@ -57,7 +58,7 @@ class ReportTab(Tab):
         self.made: Made | None = None
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
-        controller.scope.board.answers_of = self._kept
+        controller.model.results.answers_of = self._kept
         window.guide.answered.connect(self.answer)
         self._width = 0
         self.page = QTextBrowser()
@@ -126,28 +127,27 @@ class ReportTab(Tab):
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
         self._answers.pop(exercise, None)
-        self._controller.panels.goals()
-        self._controller.panels.progress()
+        self._controller.refresh(Change.ANSWERS)
         self._shown = None
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Offer the runs of the open exercise; cheap if nothing changed, and nothing while out of sight."""
-        scope = self._controller.scope
-        if not self.in_sight() or scope.card is None:
+        model = self._controller.model
+        if not self.in_sight():
             return
-        runs = [run for run in scope.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
-        now = (scope.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
+        runs = [run for run in model.runs() if run.state in TERMINAL and not run.history.fold.replay_of]
+        now = (model.card.id, tuple((run.id, run.state, run.reading is None) for run in runs))
         if not self.is_new(now):
             return
-        self._offer(runs, scope.card)
+        self._offer(runs, model.card)
         self._make()
 
     def _choose(self) -> None:
-        scope, ticked = self._controller.scope, set(self.chosen())
-        if scope.card is not None and ticked != scope.board.choices(scope.card.id).report:
-            scope.board.choose_report(scope.card.id, ticked)
+        model, ticked = self._controller.model, set(self.chosen())
+        if ticked != model.choices.report:
+            model.choose_report(ticked)
         try:
             if self.name.text() != student_name(self._places):
                 keep_student(self._places, self.name.text())
@@ -157,19 +157,19 @@ class ReportTab(Tab):
 
     def _make(self) -> None:
         """Read the runs in a thread; the last request wins."""
-        scope, chosen = self._controller.scope, set(self.chosen())
+        model, chosen = self._controller.model, set(self.chosen())
         if self._work is not None:
             self._work.stop()
             self._work = None
         self.made = None
-        folders = [run.folder for run in scope.runs() if run.id in chosen]
-        if not folders or scope.card is None:
+        folders = [run.folder for run in model.runs() if run.id in chosen]
+        if not folders:
             offered = self.runs.count()
             self._show_nothing(
                 "Tick the runs that belong in it." if offered else "A report needs a run that has ended."
             )
             return
-        cards, places = {scope.card.id: scope.card}, self._places
+        cards, places = {model.card.id: model.card}, self._places
 
         def make() -> Made:
             sources = [read_source(folder) for folder in folders]
@@ -179,8 +179,8 @@ class ReportTab(Tab):
 
     def _offer(self, runs: list[RunModel], card: ExerciseCard) -> None:
         """The runs that can be in the report, those that it has ticked; and the name, unless someone is writing it."""
-        scope = self._controller.scope
-        ticked = scope.board.report(card, runs, scope.shown())
+        model = self._controller.model
+        ticked = model.report(runs)
         with QSignalBlocker(self.runs):
             self.runs.clear()
             for run in reversed(runs):

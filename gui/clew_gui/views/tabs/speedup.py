@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.speedup import ScalingRun, SpeedupScene, as_csv, speedup_page, speedup_scene
-from clew_gui.jobs.job import Place
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
@@ -44,7 +43,6 @@ from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.params import BATCH_SIZE, STEPS, ParamSpec, convert
-from clew_shared.spec import RunSpec
 from clew_shared.study.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 from clew_shared.study.sweep import read_values
 
@@ -157,17 +155,17 @@ class SpeedupTab(Tab):
 
     def refresh(self) -> None:
         """Show the newest study of the open exercise; cheap if nothing changed, and nothing while out of sight."""
-        scope = self._controller.scope
-        if not self.in_sight() or scope.card is None:
+        model = self._controller.model
+        if not self.in_sight():
             return
-        kind, runs = self._study(scope.runs())
-        state = (scope.card, kind, tuple((run.id, run.state) for run in runs))
+        kind, runs = self._study(model.runs())
+        state = (model.card, kind, tuple((run.id, run.state) for run in runs))
         if not self.is_new(state):
             return
         here = all(run.job is None for run in runs)
         found = [ScalingRun(run.spec, run.state, run.history) for run in runs]
         cores = operating_system.usable_cores() if here else 0
-        self.scene = speedup_scene(found, scope.card, weak=kind == "weak", cores=cores)
+        self.scene = speedup_scene(found, model.card, weak=kind == "weak", cores=cores)
         self.kinds.choose(kind)
         self._show_scene(self.scene, _progress(runs), _when(runs))
         self._update_button()
@@ -221,9 +219,7 @@ class SpeedupTab(Tab):
 
     def _update_button(self) -> None:
         """Updates the button: what it would measure, or why it cannot."""
-        card, form = self._controller.scope.card, self._window.next_run
-        if card is None:
-            return
+        card, form = self._controller.model.card, self._window.next_run
         usual = spread_over(card, form.spec().strategy)
         self.counts.setPlaceholderText(_listed(usual.counts) if usual is not None else "")
         chosen, wrong_counts = self._chosen(usual)
@@ -254,10 +250,10 @@ class SpeedupTab(Tab):
 
     def study(self) -> StudySpec | None:
         """The study that the button starts; None where the exercise runs on one device only."""
-        card = self._controller.scope.card
+        card = self._controller.model.card
         base = self._window.next_run.spec()
-        spread, wrong = self._chosen(spread_over(card, base.strategy) if card is not None else None)
-        if card is None or spread is None or wrong is not None:
+        spread, wrong = self._chosen(spread_over(card, base.strategy))
+        if spread is None or wrong is not None:
             return None
         values = {param.name: base.params.get(param.name, param.default) for param in card.params}
         size = {BATCH_SIZE: values[BATCH_SIZE]} if BATCH_SIZE in values else {}
@@ -272,30 +268,30 @@ class SpeedupTab(Tab):
     def _ask(self) -> None:
         """Queue the study's runs where the form says; the tab shows each as it finishes."""
         study = self.study()
-        if study is None or self._controller.scope.card is None:
+        if study is None:
             return
         try:
-            raise_all(check_study(study, self._controller.scope.card))
+            raise_all(check_study(study, self._controller.model.card))
         except ProblemError as error:
             self._controller.refused(error)
             return
         specs = tuple(run.spec for run in study_runs(study))
         kind: Kind = "weak" if study.weak else "strong"
-        self._controller.start_where_chosen(specs, lambda place: self._start(specs, kind, place))
 
-    def _start(self, specs: Sequence[RunSpec], kind: Kind, place: Place | None) -> None:
-        self._chosen_kind = kind
-        self._controller.start_all(specs, place)
-        self.open()
-        self.refresh()
+        def started() -> None:
+            self._chosen_kind = kind
+            self.open()
+            self.refresh()
+
+        self._controller.starter.start(specs, started)
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
-        if self.scene is None or self._controller.scope.card is None:
+        if self.scene is None:
             return
-        title, theme = f"{self._controller.scope.card.title}: {self.scene.title}", self._appearance.theme
+        title, theme = f"{self._controller.model.card.title}: {self.scene.title}", self._appearance.theme
         if kind == "csv":
             path.write_text(as_csv(self.scene.scaling.rows), encoding="utf-8", newline="\n")
         else:

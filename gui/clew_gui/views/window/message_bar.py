@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
 from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies, RemedyButton
-from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row, tab_from
+from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 from clew_gui.views.theme.parts import set_role as set_property
 from clew_shared.base.problem import Problem
 
@@ -100,29 +100,19 @@ class MessageBar(QWidget):
         self._noted = False
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
-        self._appearance = appearance
-        self._made: _MessageLine | None = None
+        self.line = _MessageLine(appearance)
+        self.line.pressed.connect(self._help)
+        self.line.undo.clicked.connect(self.undo)
+        self.line.copy.clicked.connect(self.copy)
+        self.line.gone.clicked.connect(self.dismiss)
         self._over: QWidget | None = None
-        self._place = column(parent=self)
+        self._place = column(self.line, parent=self)
         self.remedies: Remedies = lambda _problem, _run: ()
         self._timer = QTimer(self)
         self._timer.setObjectName("message lapse")
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._note_is_over)
         self.hide()
-
-    @property
-    def line(self) -> _MessageLine:
-        """Returns the message line, made for the first message: mostly there is none."""
-        if self._made is None:
-            self._made = _MessageLine(self._appearance)
-            self._made.pressed.connect(self._help)
-            self._made.undo.clicked.connect(self.undo)
-            self._made.copy.clicked.connect(self.copy)
-            self._made.gone.clicked.connect(self.dismiss)
-            self._place.addWidget(self._made)
-            tab_from(self, self._made)
-        return self._made
 
     # --- Its place ----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
@@ -12,7 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.lab.guide_page import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
-from clew_gui.views.presentation.menu_entries import MenuActions, Menus
+from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons
 from clew_gui.views.presentation.remedies import RemedyButtons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
@@ -51,11 +50,11 @@ class MainWindow(QMainWindow):
     painted = Signal()
     """The first frame is on the screen; emitted once."""
 
-    def __init__(self, appearance: Appearance, state: WindowState, menus: Menus) -> None:
+    def __init__(self, appearance: Appearance, state: WindowState, menus: Menus, why_not: Reasons) -> None:
         super().__init__()
         self.appearance = appearance
         self.setWindowTitle("Clew")
-        self.actions_ = MenuActions(self, menus)
+        self.actions_ = MenuActions(self, menus, why_not)
         self.top = TopBar(appearance, self.actions_)
         self.messages = MessageBar(appearance)
         self.remedies = RemedyButtons()
@@ -190,7 +189,7 @@ class MainWindow(QMainWindow):
         self.show_tab(1)
         self._apply_folds()
 
-    def come_forward(self) -> None:
+    def raise_window(self) -> None:
         """Brings this window to the front, because someone started Clew again."""
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
@@ -253,22 +252,16 @@ class MainWindow(QMainWindow):
         self._apply_folds()
         self._lay_out(self._sizes)
 
-    def left_as(self, state: WindowState) -> WindowState:
-        """``state`` with the present sizes and folds in it."""
+    def save_into(self, state: WindowState) -> None:
+        """Writes the present sizes, folds and tab into the state."""
         normal = self.normalGeometry() if self.isMaximized() else self.geometry()
         columns = self._columns.sizes()
         self._keep_runs_height()
-        return msgspec.structs.replace(
-            state,
-            width=normal.width(),
-            height=normal.height(),
-            maximized=self.isMaximized(),
-            lab_width=columns[1] or self._sizes.lab_width,
-            form_width=columns[4] or self._sizes.form_width,
-            runs_height=self._runs_height,
-            folds=dict(self._folds),
-            tab=self.head.tabs.currentIndex(),
-        )
+        state.width, state.height, state.maximized = normal.width(), normal.height(), self.isMaximized()
+        state.lab_width = columns[1] or self._sizes.lab_width
+        state.form_width = columns[4] or self._sizes.form_width
+        state.runs_height, state.folds = self._runs_height, self._folds
+        state.tab = self.head.tabs.currentIndex()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Reports the first painting: the children are painted after this and before the next event."""

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
-import tomli_w
 
-from clew_gui.views.runs.run_choices import ChoicesMemory
-from clew_shared.base.foreign import from_toml
-from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem
+from clew_gui.base.settings import SettingsFile
 from clew_shared.params import Value
-
-_LOG = logging.getLogger(__name__)
 
 ThemeChoice = Literal["system", "light", "dark"]
 Size = Annotated[int, msgspec.Meta(ge=0, le=16_777_215)]
@@ -39,7 +32,25 @@ class CompareState(msgspec.Struct, frozen=True):
     scales: dict[str, bool] = {}
 
 
-class WindowState(msgspec.Struct, frozen=True, kw_only=True):
+class Choices(msgspec.Struct, kw_only=True):
+    """A person's choices about the runs of one exercise. Beside the ticked runs (``shown``), the selected one and the
+    baseline are drawn.
+
+    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
+    started, and those they were started beside, oldest first. ``report`` are the runs in the report, and
+    ``report_by_hand`` says that a person ticked them there.
+    """
+
+    selected: str = ""
+    by_hand: bool = False
+    shown: set[str] = set()
+    hidden: set[str] = set()
+    recent: list[str] = []
+    report: set[str] = set()
+    report_by_hand: bool = False
+
+
+class WindowState(msgspec.Struct, kw_only=True):
     """Sizes in logical pixels; 0 and empty mean "as on the first day".
 
     ``folds`` holds what a person folded or unfolded by hand, as "panel:size=folded" with size small or large: a small
@@ -72,7 +83,7 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     data: str = ""
     data_folder: str = ""
     data_files: tuple[str, ...] = ()
-    runs: dict[str, ChoicesMemory] = {}
+    runs: dict[str, Choices] = {}
     forms: dict[str, dict[str, Any]] = {}
     sort: tuple[str, bool] = ("run", True)
     log_shown: bool = False
@@ -81,61 +92,17 @@ class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     compare: CompareState = CompareState()
 
 
-class Memory(Protocol):
-    """Keeps a window state between two days."""
-
-    def load_window(self) -> WindowState:
-        """Returns the saved state; that of the first start if there is none or it cannot be read."""
-
-    def save_window(self, state: WindowState) -> None:
-        """Keep it. Never raises: a window that cannot remember still closes."""
-
-
-class NoMemory:
+class NoMemory(SettingsFile[WindowState]):
     """Forgets; for pictures and tests."""
 
     def __init__(self, state: WindowState | None = None) -> None:
+        super().__init__(Path(), WindowState)
         self.state = state or WindowState()
 
-    def load_window(self) -> WindowState:
+    def load(self) -> WindowState:
         """Returns what was saved in this process."""
         return self.state
 
-    def save_window(self, state: WindowState) -> None:
+    def save(self, value: WindowState) -> None:
         """Keeps the state until the process ends."""
-        self.state = state
-
-
-class FileMemory:
-    """Keeps it as TOML. ``problem`` says why the last load gave the first day's state although there was a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.problem: Problem | None = None
-
-    def load_window(self) -> WindowState:
-        """Reads the state from the file; fields that this version does not know are ignored."""
-        try:
-            return _read(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return WindowState()
-        except (OSError, ValueError, RecursionError) as error:  # ValueError: TOML, Unicode and msgspec's own
-            text = f"The window's last layout cannot be read from {self._path}: {error}."
-            self.problem = Problem("window.state", text, "It opens with the original layout.", str(self._path))
-            return WindowState()
-
-    def save_window(self, state: WindowState) -> None:
-        """Replace the file in one go."""
-        try:
-            make_private(self._path.parent)
-            write_private(self._path, _written(state).encode())
-        except OSError as error:
-            _LOG.info("the window's layout cannot be written to %s: %s", self._path, error)
-
-
-def _read(text: str) -> WindowState:
-    return msgspec.convert(from_toml(text), WindowState)
-
-
-def _written(state: WindowState) -> str:
-    return tomli_w.dumps(msgspec.to_builtins(state))
+        self.state = value

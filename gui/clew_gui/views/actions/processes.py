@@ -1,21 +1,80 @@
-"""Installs TensorFlow for runs on this computer: ``clew setup-tensorflow`` does, and the window follows it."""
+"""Programs that the window runs beside itself: checks of data and hand-ins, and the installation of TensorFlow."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
+from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 
+from clew_gui.targets.local_agent import data_command, data_problem
 from clew_gui.targets.local_environment import DISK_BYTES, DOWNLOAD_BYTES, Progress
+from clew_gui.views.actions.dialogs import TextDialog
+from clew_gui.views.form.data_choice import Answer
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Appearance, Button, ProgressBar, label
+from clew_gui.views.window.side_process import SideProcess
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.number_words import in_bytes
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 
-_COMMAND = ("-P", "-m", "clew_gui", "setup-tensorflow", "--json")
+_WITHIN_MS = 30_000
+"""A large file on a network disk. What cannot be looked into in this time is left to the run."""
+_CHECK = ("-P", "-m", "clew_gui", "verify-handin", "--")
+_VERDICTS: dict[int | None, str] = {0: "As it was recorded.", 1: "Not as it was recorded: something was altered."}
+_HEADS = ("Altered", "Note")
+_UNCHECKED = "It could not be checked."
+
+
+class DataChecker:
+    """Looks into a file of data, by the agent's own reader; a new check ends the one before."""
+
+    def __init__(self, parent: QObject, places: Places) -> None:
+        self._places, self._process = places, SideProcess(parent, "data check", _WITHIN_MS)
+        self.stop = self._process.stop
+
+    def check(self, path: Path, answer: Answer) -> None:
+        """Call ``answer`` with what is wrong with the file, None when a run can use it or nobody could find out."""
+        self.stop()
+        try:
+            command = data_command(self._places, path)
+        except ProblemError:  # there is no agent either, which is said elsewhere
+            QTimer.singleShot(0, self._process, lambda: answer(None))
+            return
+        self._process.run(command, lambda _code, output: answer(data_problem(output.encode())), errors=False)
+
+
+class HandinCheck:
+    """Checks a hand-in as ``clew verify-handin`` does and shows the result; a new check ends the one before."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window, self._process = window, SideProcess(window, "hand-in check")
+        self.stop = self._process.stop
+
+    def open(self, path: Path) -> None:
+        """Check the file, and show what was found."""
+        self._process.run([sys.executable, *_CHECK, str(path)], partial(self._show, path))
+        self._window.messages.show_note(f"Checking {path.name} …")
+
+    def _show(self, path: Path, code: int | None, output: str) -> None:
+        pairs = [_pair(line) for line in output.splitlines() if line]
+        verdict = _VERDICTS.get(code, _UNCHECKED)
+        TextDialog(self._window, self._window.appearance, path.name, verdict, pairs).open()
+
+
+def _pair(line: str) -> tuple[str, str]:
+    head, _, rest = line.partition(": ")
+    return (head, rest) if head in _HEADS else ("", line)
+
+
+# --- TensorFlow -------------------------------------------------------------------------------------------------------
+
+_SETUP = ("-P", "-m", "clew_gui", "setup-tensorflow", "--json")
 _SENTENCE = (
     f"Runs on this computer need TensorFlow; runs on a site do not. About {in_bytes(DOWNLOAD_BYTES)} are downloaded, "
     f"and {in_bytes(DISK_BYTES)} are used on the disk, in Clew's own folder. You can go on working meanwhile."
@@ -63,7 +122,7 @@ class TensorFlowSetup(QObject):
         process.readyReadStandardOutput.connect(self._read)
         process.finished.connect(self._end)
         process.errorOccurred.connect(lambda _: self._end(-1))
-        process.start(sys.executable, [*_COMMAND])
+        process.start(sys.executable, [*_SETUP])
         self._dialog.show_begun()
 
     def _cancel(self) -> None:
