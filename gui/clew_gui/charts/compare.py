@@ -86,14 +86,6 @@ class CompareGroup:
     band: Band | None
 
 
-class ScatterPoint(NamedTuple):
-    """A group in a scatter: its coordinates."""
-
-    group: int
-    x: float
-    y: float
-
-
 @dataclass(frozen=True, eq=False)
 class CompareAxis:
     """The range of an axis, in its own coordinates (log10 with ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
@@ -108,15 +100,15 @@ class CompareAxis:
 
 @dataclass(frozen=True, eq=False)
 class CompareScene:
-    """Everything that the tab shows. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has
-    none)."""
+    """Everything that the tab shows. ``places`` are the groups in the scatter, by their number; ``paths`` has for each
+    group its coordinate on each of ``parallel`` (NaN: it has none)."""
 
     metric: MetricSpec
     groups: tuple[CompareGroup, ...]
     x: CompareAxis
     y: CompareAxis
     scatter: tuple[CompareAxis, CompareAxis]
-    places: tuple[ScatterPoint, ...]
+    places: Mapping[int, tuple[float, float]]
     parallel: tuple[CompareAxis, ...]
     paths: FloatArray
     table: tuple[tuple[str, ...], ...]
@@ -167,7 +159,7 @@ def compare_scene(
     )
     legend: tuple[tuple[Ink, str], ...] = ()
     if options.colour:
-        values = [_value(group, group.runs[0], options.colour) for group in groups]
+        values = [_value(group, options.colour) for group in groups]
         inks, legend = _inks(values, partial(_words_of, options.colour, metric, card))
         groups = tuple(replace(group, ink=ink) for group, ink in zip(groups, inks, strict=True))
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
@@ -355,14 +347,20 @@ def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
 # --- Scatter and parallel coordinates ---------------------------------------------------------------------------------
 
 
-def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
+def _value(group: CompareGroup, name: str) -> Value:
     if name == RESULT:
         return group.outcome.best
     if name == STEPS_TO:
         return group.outcome.steps
     if name == SECONDS_TO:
         return group.outcome.seconds
-    return run.settings.get(name)
+    return group.runs[0].settings.get(name)
+
+
+def _coordinates(groups: Sequence[CompareGroup], axes: Sequence[CompareAxis], card: ExerciseCard) -> FloatArray:
+    """Where each group is on each axis."""
+    found = [[coordinate(axis, _value(group, axis.name), card) for axis in axes] for group in groups]
+    return np.array(found, np.float64).reshape(len(groups), len(axes))
 
 
 def _scatter(
@@ -371,42 +369,23 @@ def _scatter(
     metric: MetricSpec,
     options: CompareOptions,
     card: ExerciseCard,
-) -> tuple[tuple[CompareAxis, CompareAxis], tuple[ScatterPoint, ...]]:
+) -> tuple[tuple[CompareAxis, CompareAxis], dict[int, tuple[float, float]]]:
     name = options.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
-    values = [_value(group, group.runs[0], name) for group in groups]
-    bests = [group.outcome.best for group in groups]
-    x = axis_of(name, title, values, card)
-    y = axis_of(
-        RESULT,
-        best_words(metric),
-        [one for one in bests if one is not None],
-        card,
-        metric.format,
-        options.log,
-    )
-    places = [
-        ScatterPoint(number, coordinate(x, value, card), coordinate(y, best, card))
-        for number, (value, best) in enumerate(zip(values, bests, strict=True))
-    ]
-    return (x, y), tuple(one for one in places if math.isfinite(one.x) and math.isfinite(one.y))
+    values = [_value(group, name) for group in groups]
+    bests = [group.outcome.best for group in groups if group.outcome.best is not None]
+    y = axis_of(RESULT, best_words(metric), bests, card, metric.format, options.log)
+    axes = axis_of(name, title, values, card), y
+    places = enumerate(_coordinates(groups, axes, card))
+    return axes, {number: (float(at[0]), float(at[1])) for number, at in places if np.isfinite(at).all()}
 
 
 def _parallel(
     groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, card: ExerciseCard
 ) -> tuple[tuple[CompareAxis, ...], FloatArray]:
-    settings = {name: [one.runs[0].settings.get(name) for one in groups] for name in differ}
-    bests: list[Value] = [one.outcome.best for one in groups]
-    axes = (
-        *(axis_of(name, label_of(name, card), values, card) for name, values in settings.items()),
-        axis_of(RESULT, metric.label, bests, card, metric.format),
-    )
-    columns = (*settings.values(), bests)
-    paths = [
-        [coordinate(axis, values[k], card) for axis, values in zip(axes, columns, strict=True)]
-        for k in range(len(groups))
-    ]
-    return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
+    axes = [axis_of(name, label_of(name, card), [_value(one, name) for one in groups], card) for name in differ]
+    axes.append(axis_of(RESULT, metric.label, [one.outcome.best for one in groups], card, metric.format))
+    return tuple(axes), _coordinates(groups, axes, card)
 
 
 Judged = tuple[list[Mapping[str, Value]], list[float | None], bool]
@@ -511,7 +490,10 @@ class CompareChart(Chart):
     # --- Geometry -----------------------------------------------------------------------------------------------------
 
     def line(self, number: int) -> FloatArray:
-        """The pixels of a group's line, n rows of x and y; none in a scatter."""
+        """The pixels of a group's line or of its point in a scatter, n rows of x and y."""
+        if self._form == "scatter":
+            place = self._scene.places.get(number)
+            return np.array([self._frame.at(*place)]) if place is not None else np.empty((0, 2))
         if self._form == "parallel":
             return self._path(number)
         group = self._scene.groups[number]
@@ -530,10 +512,6 @@ class CompareChart(Chart):
             if math.isfinite(value)
         ]
         return np.array(spots, np.float64).reshape(-1, 2)
-
-    def spot(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point of the scatter plot."""
-        return self._frame.column(x), self._frame.row(y)
 
     def _column(self, number: int) -> float:
         """The pixel column of a parallel axis."""
@@ -556,8 +534,6 @@ class CompareChart(Chart):
     def _spots(self) -> list[tuple[int, FloatArray]]:
         if self._alike:
             return []
-        if self._form == "scatter":
-            return [(one.group, np.array([self.spot(one.x, one.y)])) for one in self._scene.places]
         return [(number, self.line(number)) for number in range(len(self._scene.groups))]
 
     # --- Drawing ------------------------------------------------------------------------------------------------------
@@ -614,16 +590,14 @@ class CompareChart(Chart):
 
     def _draw_dots(self, drawing: Drawing, number: int, colour: str, width: float) -> None:
         group, area = self._scene.groups[number], self._area
-        size = _DOT if width < 2.5 else 14.0
-        for one in self._scene.places:
-            if one.group != number:
-                continue
-            x, y = self._frame.column(one.x), self._frame.row(one.y)
-            if group.outcome.deviation and not self._axes[1].log:
-                ends = [self._frame.row(one.y + side * group.outcome.deviation) for side in (-1, 1)]
-                ends = [min(max(end, area.y), area.bottom) for end in ends]
-                drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
-            self._draw_dot(drawing, group, x, y, size)
+        if number not in self._scene.places:
+            return
+        ((x, y),), value = self.line(number).tolist(), self._scene.places[number][1]
+        if group.outcome.deviation and not self._axes[1].log:
+            ends = [self._frame.row(value + side * group.outcome.deviation) for side in (-1, 1)]
+            ends = [min(max(end, area.y), area.bottom) for end in ends]
+            drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
+        self._draw_dot(drawing, group, x, y, _DOT if width < 2.5 else 14.0)
 
     def _draw_dot(self, drawing: Drawing, group: CompareGroup, x: float, y: float, size: float) -> None:
         """A point of a group; hollow where its line would be dashed, since another group has the same colour."""

@@ -15,14 +15,13 @@ from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.surface import SurfaceChart
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.surface import SurfaceView
-from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema
 from tests.gui import fakes
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, wear
+from tests.gui.plots.test_plots import colours, open_panel, wear
 from tests.recording import record
 
 
@@ -51,14 +50,7 @@ def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int,
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(Appearance(LIGHT))
-    qtbot.addWidget(panel)
-    panel.resize(900, 420)
-    panel.show_card(line())
-    panel.show_page("surface")
-    with qtbot.waitExposed(panel):
-        panel.show()
-    return panel
+    return open_panel(qtbot, line(), "surface")
 
 
 @pytest.fixture
