@@ -23,7 +23,7 @@ from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.numbers import Format, value_text
 from clew_gui.charts.kit.readbox import draw_lines
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
 from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
@@ -261,12 +261,11 @@ def best_words(metric: MetricSpec) -> str:
 def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -> tuple[CompareAxis, CompareAxis]:
     ends = [(float(one.x[0]), float(one.x[-1])) for one in groups if one.x.size]
     heights = np.concatenate([_heights(one) for one in groups] or [np.empty(0)])
-    x = _span([end for pair in ends for end in pair] or [0.0, 1.0], False, air=0.0)
+    x = span_of([np.array(ends).ravel()], False, air=0.0)
     log = log and bool((heights > 0).any())
     heights = heights[heights > 0] if log else heights
     kept = _without_outliers(np.log10(heights) if log else heights, log)
-    y = Span(float(kept.min()), float(kept.max())) if kept.size else Span(0.0, 1.0)
-    y = _wide(y).padded(0.05)
+    y = span_of([kept], False)
     form = metric.format
     ticks = log_ticks(y, 6, form) if log else linear_ticks(y, 5, form)
     return (
@@ -293,18 +292,6 @@ def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
     return kept if kept.size and middle != 0 else heights
 
 
-def _wide(span: Span) -> Span:
-    if span.size > 1e-12 * max(abs(span.low), abs(span.high), 1e-300):
-        return span
-    half = 0.1 * abs(span.high) or 1.0
-    return Span(span.low - half, span.high + half)
-
-
-def _span(values: Sequence[float], log: bool, air: float = 0.06) -> Span:
-    found = [math.log10(value) if log else value for value in values]
-    return _wide(Span(min(found), max(found))).padded(air)
-
-
 def axis_of(
     name: str,
     title: str,
@@ -319,7 +306,7 @@ def axis_of(
     if numbers and len(numbers) == sum(value is not None for value in values):
         above = [number for number in numbers if number > 0]
         log = max(numbers) > 20 * min(numbers) > 0 if log is None else log and bool(above)
-        span = _span(above if log else numbers, log)
+        span = span_of([np.array(above if log else numbers)], log)
         return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
     kinds = categories(name, values, card)
     ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
