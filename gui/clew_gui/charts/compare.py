@@ -17,12 +17,13 @@ import numpy as np
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.numbers import Format, value_text
 from clew_gui.charts.kit.readbox import draw_lines
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
 from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
@@ -484,13 +485,14 @@ class CompareChart(Chart):
         if self._form == "parallel":
             return self._path(number)
         group = self._scene.groups[number]
-        return self._pixels(group.x, group.y)
+        line = np.column_stack([self._frame.px(group.x), self._rows(group.y)])
+        return line[np.isfinite(line).all(axis=1)]
 
-    def _pixels(self, x: FloatArray, y: FloatArray) -> FloatArray:
+    def _rows(self, heights: FloatArray) -> FloatArray:
+        """The pixel rows of values of the curves; NaN for what a logarithmic axis cannot show."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            heights = np.log10(y) if self._scene.y.log else y
-        good = np.isfinite(heights)
-        return np.column_stack([self._frame.px(x[good]), self._frame.py(heights[good])])
+            at = np.log10(heights) if self._scene.y.log else heights
+        return self._frame.py(np.where(np.isfinite(at), at, np.nan))
 
     def _path(self, number: int) -> FloatArray:
         spots = [
@@ -564,16 +566,11 @@ class CompareChart(Chart):
             return
         with drawing.clipped(self._area.inset(-3, -3, -3, -3)):
             if group.band is not None and self._form == "curves":
-                self._draw_band(drawing, group, group.band.deviation, stroke.colour)
+                away, floor = group.band.deviation, 10.0**self._scene.y.span.low if self._scene.y.log else -np.inf
+                low, high = self._rows(np.maximum(group.y - away, floor)), self._rows(group.y + away)
+                drawing.band(self._frame.px(group.x), low, high, stroke.colour, 0.18)
             line = self.line(number)
             drawing.path(line[:, 0], line[:, 1], stroke)
-
-    def _draw_band(self, drawing: Drawing, group: CompareGroup, deviation: FloatArray, colour: str) -> None:
-        floor = 10.0**self._scene.y.span.low if self._scene.y.log else -math.inf
-        low = self._pixels(group.x, np.maximum(group.y - deviation, floor))
-        high = self._pixels(group.x, group.y + deviation)
-        both = np.concatenate([low, high[::-1]])
-        drawing.area(both[:, 0], both[:, 1], colour, 0.18)
 
     def _draw_dots(self, drawing: Drawing, number: int, colour: str, width: float) -> None:
         group, area = self._scene.groups[number], self._area

@@ -10,10 +10,10 @@ import numpy as np
 
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard

@@ -145,11 +145,11 @@ def test_axes_are_linear_on_demand(panel: ConvergencePlots, qtbot: QtBot) -> Non
 def test_it_leaves_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = vectorized(FakeSession())
     show(panel, qtbot, run)
-    panel.save_png(tmp_path / "measured.png")
+    panel.export("png", tmp_path / "measured.png")
     picture = QImage(str(tmp_path / "measured.png"))
     assert picture.width() == 2 * panel.page_of(MeasuredView).width()
     assert LIGHT.curve(0).colour.upper() in colours(picture)
-    panel.save_svg(tmp_path / "measured.svg")
+    panel.export("svg", tmp_path / "measured.svg")
     drawing = (tmp_path / "measured.svg").read_text()
     assert QSvgRenderer(str(tmp_path / "measured.svg")).isValid()
     assert "Time per call, log scale" in drawing

@@ -346,8 +346,8 @@ def centre(form: object, value: float) -> tuple[float, float]:
 def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = pictured(FakeSession(), 100)
     show(panel, qtbot, run)
-    panel.save_png(tmp_path / "pictures.png")
-    panel.save_svg(tmp_path / "pictures.svg")
+    panel.export("png", tmp_path / "pictures.png")
+    panel.export("svg", tmp_path / "pictures.svg")
     save_csv(panel, qtbot, tmp_path / "pictures.csv")
     assert QImage(str(tmp_path / "pictures.png")).width() == 2 * panel.page_of(PicturesView).width()
     drawing = QSvgRenderer(str(tmp_path / "pictures.svg"))
@@ -400,7 +400,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
     assert table.read(*table.box(0, 1).centre) == "class Coat, answer Sandal: 2"
     assert "the most frequent mistake is Sandal instead of Coat (2)" in view.accessibleDescription()
     save_csv(panel, qtbot, tmp_path / "pictures.csv")
-    panel.save_svg(tmp_path / "pictures.svg")
+    panel.export("svg", tmp_path / "pictures.svg")
     text = (tmp_path / "pictures.csv").read_text(encoding="utf-8")
     assert ",wrong,1,grey Sandal answered Bag," in text
     assert ",codes,2,Sandal,1.0,2.0," in text

@@ -332,8 +332,8 @@ def test_the_description_follows_the_curves(panel: ConvergencePlots) -> None:
 
 def test_pictures_as_files_show_the_curves(panel: ConvergencePlots, tmp_path: Path) -> None:
     png, svg = tmp_path / "a.png", tmp_path / "a.svg"
-    panel.save_png(png, scale=2)
-    panel.save_svg(svg)
+    panel.export("png", png)
+    panel.export("svg", svg)
     image = QImage(str(png))
     assert (image.width(), image.height()) == (1800, 960)
     assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(image)

@@ -223,10 +223,10 @@ def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView,
     panel.set_runs([*panel.canvas.runs, RunStyle("3", "3  SGD 0.05", 2)])
     give(panel, "3", 0.05, 0, 30)  # it leaves the map for good
     panel.show_page("both" if page == "both" else "surface")
-    panel.save_png(tmp_path / "map.png")
+    panel.export("png", tmp_path / "map.png")
     picture = QImage(str(tmp_path / "map.png"))
     assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(picture)
-    panel.save_svg(tmp_path / "map.svg")
+    panel.export("svg", tmp_path / "map.svg")
     text = (tmp_path / "map.svg").read_text(encoding="utf-8")
     assert "Loss over W and b" in text
     assert "1  SGD 0.01" in text
