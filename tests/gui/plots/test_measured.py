@@ -13,10 +13,10 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.charts.measured import EMPTY, MeasuredChart
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Series
 from tests.gui.fakes import FakeRun, FakeSession

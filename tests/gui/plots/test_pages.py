@@ -10,13 +10,13 @@ from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.curves.layout import empty_sentence
 from clew_gui.charts.measured import EMPTY, MeasuredChart
 from clew_gui.views.plots.pages import PAGES, Page, kinds_of, offered
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import LIGHT
 from clew_shared.cards import Catalogue, ExerciseCard, SurfaceSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import State

@@ -22,7 +22,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from clew_gui.base.tokens import mixed
+from clew_gui.base.tokens import DARK, LIGHT, Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
 from clew_gui.charts.kit.drawing import Path as Line
@@ -50,7 +50,6 @@ from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.runs.run_view import PlotControls
 from clew_gui.views.theme.parts import Appearance
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.cards import (
     Bars,
     ConfusionMatrix,

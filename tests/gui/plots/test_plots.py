@@ -17,6 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
+from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.chart import Crosshair
 from clew_gui.charts.curves.layout import empty_sentence, key
@@ -30,7 +31,6 @@ from clew_gui.charts.kit.ticks import Span, XUnit
 from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance, retheme_all
-from clew_gui.views.theme.theme import DARK, LIGHT, Theme
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Diverged, Live
