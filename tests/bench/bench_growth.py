@@ -12,9 +12,10 @@ import numpy as np
 
 from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.curves.model import RunStyle
-from clew_gui.charts.kit.chart import ChartPage, drawn
+from clew_gui.charts.kit.chart import drawn
 from clew_gui.charts.kit.drawing import UsualSizes
 from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots, quantity_text
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store

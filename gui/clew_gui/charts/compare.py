@@ -17,13 +17,14 @@ import numpy as np
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.numbers import Format, value_text
 from clew_gui.charts.kit.readbox import draw_lines
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.charts.kit.svg import ChartPage
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
 from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
@@ -86,14 +87,6 @@ class CompareGroup:
     band: Band | None
 
 
-class ScatterPoint(NamedTuple):
-    """A group in a scatter: its coordinates."""
-
-    group: int
-    x: float
-    y: float
-
-
 @dataclass(frozen=True, eq=False)
 class CompareAxis:
     """The range of an axis, in its own coordinates (log10 with ``log``), and its ticks; ``kinds`` are 0, 1, 2, …"""
@@ -108,15 +101,15 @@ class CompareAxis:
 
 @dataclass(frozen=True, eq=False)
 class CompareScene:
-    """Everything that the tab shows. ``paths`` has for each group its coordinate on each of ``parallel`` (NaN: it has
-    none)."""
+    """Everything that the tab shows. ``places`` are the groups in the scatter, by their number; ``paths`` has for each
+    group its coordinate on each of ``parallel`` (NaN: it has none)."""
 
     metric: MetricSpec
     groups: tuple[CompareGroup, ...]
     x: CompareAxis
     y: CompareAxis
     scatter: tuple[CompareAxis, CompareAxis]
-    places: tuple[ScatterPoint, ...]
+    places: Mapping[int, tuple[float, float]]
     parallel: tuple[CompareAxis, ...]
     paths: FloatArray
     table: tuple[tuple[str, ...], ...]
@@ -167,7 +160,7 @@ def compare_scene(
     )
     legend: tuple[tuple[Ink, str], ...] = ()
     if options.colour:
-        values = [_value(group, group.runs[0], options.colour) for group in groups]
+        values = [_value(group, options.colour) for group in groups]
         inks, legend = _inks(values, partial(_words_of, options.colour, metric, card))
         groups = tuple(replace(group, ink=ink) for group, ink in zip(groups, inks, strict=True))
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
@@ -269,12 +262,11 @@ def best_words(metric: MetricSpec) -> str:
 def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -> tuple[CompareAxis, CompareAxis]:
     ends = [(float(one.x[0]), float(one.x[-1])) for one in groups if one.x.size]
     heights = np.concatenate([_heights(one) for one in groups] or [np.empty(0)])
-    x = _span([end for pair in ends for end in pair] or [0.0, 1.0], False, air=0.0)
+    x = span_of([np.array(ends).ravel()], False, air=0.0)
     log = log and bool((heights > 0).any())
     heights = heights[heights > 0] if log else heights
     kept = _without_outliers(np.log10(heights) if log else heights, log)
-    y = Span(float(kept.min()), float(kept.max())) if kept.size else Span(0.0, 1.0)
-    y = _wide(y).padded(0.05)
+    y = span_of([kept], False)
     form = metric.format
     ticks = log_ticks(y, 6, form) if log else linear_ticks(y, 5, form)
     return (
@@ -301,18 +293,6 @@ def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
     return kept if kept.size and middle != 0 else heights
 
 
-def _wide(span: Span) -> Span:
-    if span.size > 1e-12 * max(abs(span.low), abs(span.high), 1e-300):
-        return span
-    half = 0.1 * abs(span.high) or 1.0
-    return Span(span.low - half, span.high + half)
-
-
-def _span(values: Sequence[float], log: bool, air: float = 0.06) -> Span:
-    found = [math.log10(value) if log else value for value in values]
-    return _wide(Span(min(found), max(found))).padded(air)
-
-
 def axis_of(
     name: str,
     title: str,
@@ -327,7 +307,7 @@ def axis_of(
     if numbers and len(numbers) == sum(value is not None for value in values):
         above = [number for number in numbers if number > 0]
         log = max(numbers) > 20 * min(numbers) > 0 if log is None else log and bool(above)
-        span = _span(above if log else numbers, log)
+        span = span_of([np.array(above if log else numbers)], log)
         return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
     kinds = categories(name, values, card)
     ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
@@ -355,14 +335,20 @@ def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
 # --- Scatter and parallel coordinates ---------------------------------------------------------------------------------
 
 
-def _value(group: CompareGroup, run: ComparedRun, name: str) -> Value:
+def _value(group: CompareGroup, name: str) -> Value:
     if name == RESULT:
         return group.outcome.best
     if name == STEPS_TO:
         return group.outcome.steps
     if name == SECONDS_TO:
         return group.outcome.seconds
-    return run.settings.get(name)
+    return group.runs[0].settings.get(name)
+
+
+def _coordinates(groups: Sequence[CompareGroup], axes: Sequence[CompareAxis], card: ExerciseCard) -> FloatArray:
+    """Where each group is on each axis."""
+    found = [[coordinate(axis, _value(group, axis.name), card) for axis in axes] for group in groups]
+    return np.array(found, np.float64).reshape(len(groups), len(axes))
 
 
 def _scatter(
@@ -371,42 +357,23 @@ def _scatter(
     metric: MetricSpec,
     options: CompareOptions,
     card: ExerciseCard,
-) -> tuple[tuple[CompareAxis, CompareAxis], tuple[ScatterPoint, ...]]:
+) -> tuple[tuple[CompareAxis, CompareAxis], dict[int, tuple[float, float]]]:
     name = options.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
-    values = [_value(group, group.runs[0], name) for group in groups]
-    bests = [group.outcome.best for group in groups]
-    x = axis_of(name, title, values, card)
-    y = axis_of(
-        RESULT,
-        best_words(metric),
-        [one for one in bests if one is not None],
-        card,
-        metric.format,
-        options.log,
-    )
-    places = [
-        ScatterPoint(number, coordinate(x, value, card), coordinate(y, best, card))
-        for number, (value, best) in enumerate(zip(values, bests, strict=True))
-    ]
-    return (x, y), tuple(one for one in places if math.isfinite(one.x) and math.isfinite(one.y))
+    values = [_value(group, name) for group in groups]
+    bests = [group.outcome.best for group in groups if group.outcome.best is not None]
+    y = axis_of(RESULT, best_words(metric), bests, card, metric.format, options.log)
+    axes = axis_of(name, title, values, card), y
+    places = enumerate(_coordinates(groups, axes, card))
+    return axes, {number: (float(at[0]), float(at[1])) for number, at in places if np.isfinite(at).all()}
 
 
 def _parallel(
     groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, card: ExerciseCard
 ) -> tuple[tuple[CompareAxis, ...], FloatArray]:
-    settings = {name: [one.runs[0].settings.get(name) for one in groups] for name in differ}
-    bests: list[Value] = [one.outcome.best for one in groups]
-    axes = (
-        *(axis_of(name, label_of(name, card), values, card) for name, values in settings.items()),
-        axis_of(RESULT, metric.label, bests, card, metric.format),
-    )
-    columns = (*settings.values(), bests)
-    paths = [
-        [coordinate(axis, values[k], card) for axis, values in zip(axes, columns, strict=True)]
-        for k in range(len(groups))
-    ]
-    return axes, np.array(paths, np.float64).reshape(len(groups), len(axes))
+    axes = [axis_of(name, label_of(name, card), [_value(one, name) for one in groups], card) for name in differ]
+    axes.append(axis_of(RESULT, metric.label, [one.outcome.best for one in groups], card, metric.format))
+    return tuple(axes), _coordinates(groups, axes, card)
 
 
 Judged = tuple[list[Mapping[str, Value]], list[float | None], bool]
@@ -511,17 +478,21 @@ class CompareChart(Chart):
     # --- Geometry -----------------------------------------------------------------------------------------------------
 
     def line(self, number: int) -> FloatArray:
-        """The pixels of a group's line, n rows of x and y; none in a scatter."""
+        """The pixels of a group's line or of its point in a scatter, n rows of x and y."""
+        if self._form == "scatter":
+            place = self._scene.places.get(number)
+            return np.array([self._frame.at(*place)]) if place is not None else np.empty((0, 2))
         if self._form == "parallel":
             return self._path(number)
         group = self._scene.groups[number]
-        return self._pixels(group.x, group.y)
+        line = np.column_stack([self._frame.px(group.x), self._rows(group.y)])
+        return line[np.isfinite(line).all(axis=1)]
 
-    def _pixels(self, x: FloatArray, y: FloatArray) -> FloatArray:
+    def _rows(self, heights: FloatArray) -> FloatArray:
+        """The pixel rows of values of the curves; NaN for what a logarithmic axis cannot show."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            heights = np.log10(y) if self._scene.y.log else y
-        good = np.isfinite(heights)
-        return np.column_stack([self._frame.px(x[good]), self._frame.py(heights[good])])
+            at = np.log10(heights) if self._scene.y.log else heights
+        return self._frame.py(np.where(np.isfinite(at), at, np.nan))
 
     def _path(self, number: int) -> FloatArray:
         spots = [
@@ -530,10 +501,6 @@ class CompareChart(Chart):
             if math.isfinite(value)
         ]
         return np.array(spots, np.float64).reshape(-1, 2)
-
-    def spot(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point of the scatter plot."""
-        return self._frame.column(x), self._frame.row(y)
 
     def _column(self, number: int) -> float:
         """The pixel column of a parallel axis."""
@@ -556,8 +523,6 @@ class CompareChart(Chart):
     def _spots(self) -> list[tuple[int, FloatArray]]:
         if self._alike:
             return []
-        if self._form == "scatter":
-            return [(one.group, np.array([self.spot(one.x, one.y)])) for one in self._scene.places]
         return [(number, self.line(number)) for number in range(len(self._scene.groups))]
 
     # --- Drawing ------------------------------------------------------------------------------------------------------
@@ -601,29 +566,22 @@ class CompareChart(Chart):
             return
         with drawing.clipped(self._area.inset(-3, -3, -3, -3)):
             if group.band is not None and self._form == "curves":
-                self._draw_band(drawing, group, group.band.deviation, stroke.colour)
+                away, floor = group.band.deviation, 10.0**self._scene.y.span.low if self._scene.y.log else -np.inf
+                low, high = self._rows(np.maximum(group.y - away, floor)), self._rows(group.y + away)
+                drawing.band(self._frame.px(group.x), low, high, stroke.colour, 0.18)
             line = self.line(number)
             drawing.path(line[:, 0], line[:, 1], stroke)
 
-    def _draw_band(self, drawing: Drawing, group: CompareGroup, deviation: FloatArray, colour: str) -> None:
-        floor = 10.0**self._scene.y.span.low if self._scene.y.log else -math.inf
-        low = self._pixels(group.x, np.maximum(group.y - deviation, floor))
-        high = self._pixels(group.x, group.y + deviation)
-        both = np.concatenate([low, high[::-1]])
-        drawing.area(both[:, 0], both[:, 1], colour, 0.18)
-
     def _draw_dots(self, drawing: Drawing, number: int, colour: str, width: float) -> None:
         group, area = self._scene.groups[number], self._area
-        size = _DOT if width < 2.5 else 14.0
-        for one in self._scene.places:
-            if one.group != number:
-                continue
-            x, y = self._frame.column(one.x), self._frame.row(one.y)
-            if group.outcome.deviation and not self._axes[1].log:
-                ends = [self._frame.row(one.y + side * group.outcome.deviation) for side in (-1, 1)]
-                ends = [min(max(end, area.y), area.bottom) for end in ends]
-                drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
-            self._draw_dot(drawing, group, x, y, size)
+        if number not in self._scene.places:
+            return
+        ((x, y),), value = self.line(number).tolist(), self._scene.places[number][1]
+        if group.outcome.deviation and not self._axes[1].log:
+            ends = [self._frame.row(value + side * group.outcome.deviation) for side in (-1, 1)]
+            ends = [min(max(end, area.y), area.bottom) for end in ends]
+            drawing.line(x, ends[0], x, ends[1], Stroke(colour, 1.4))
+        self._draw_dot(drawing, group, x, y, _DOT if width < 2.5 else 14.0)
 
     def _draw_dot(self, drawing: Drawing, group: CompareGroup, x: float, y: float, size: float) -> None:
         """A point of a group; hollow where its line would be dashed, since another group has the same colour."""

@@ -19,7 +19,7 @@ from clew_gui.charts.kit.gutter import Gutter, Label, gutter_width
 from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
 from clew_gui.charts.kit.numbers import Format, count_text, value_text
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.history import Measured
 from clew_shared.run_settings import inside
@@ -27,8 +27,6 @@ from clew_shared.run_settings import inside
 _PREFIXES: Final = {"s": ("n", "µ", "m", ""), "B": ("", "k", "M", "G", "T")}
 _LEAST: Final = {"s": -9, "B": 0}
 """The power of ten of a unit's first prefix."""
-LARGEST: Final = 1e300
-"""The end of an axis: between larger numbers the distance may overflow."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +143,6 @@ def _wide(values: Sequence[FloatArray]) -> bool:
 
 
 # --- Axes -------------------------------------------------------------------------------------------------------------
-
-
-def span_of(values: Sequence[FloatArray], log: bool) -> Span:
-    """Returns the range of an axis: all ``values`` with some margin; log10 of them with ``log``."""
-    found = np.concatenate([*values, np.empty(0)])
-    found = np.log10(found) if log else np.clip(found, -LARGEST, LARGEST)
-    if not found.size:
-        return Span(0.0, 1.0)
-    low, high = float(found.min()), float(found.max())
-    if high - low < 1e-9 * max(abs(high), 1e-9):
-        half = 0.5 if log else 0.1 * abs(high) or 1.0
-        return Span(low - half, high + half)
-    return Span(low, high).padded(0.05)
 
 
 def axis_ticks(span: Span, at_most: int, log: bool, unit: str, form: Format = "number") -> tuple[Tick, ...]:
@@ -281,9 +266,6 @@ def row_text(plot: MeasuredPlot, line: MeasuredLine) -> str:
     return f"works {line.busy_share(plot.end):.0%}"
 
 
-FORWARD: Final = 0
-BACKWARD: Final = 1
-"""The colours of the bars, as numbers of curves."""
 _SHARE: Final = 0.78
 """The part of a row's height that its bar takes."""
 _KEY_ROW: Final = 15.0
@@ -305,11 +287,6 @@ def row_ticks(lines: Sequence[MeasuredLine], height: float) -> tuple[Tick, ...]:
     return tuple(Tick(float(y), line.name) for k, (y, line) in enumerate(named) if k % every == 0)
 
 
-def index_of(bar: Bar) -> int:
-    """The number of its colour."""
-    return BACKWARD if bar.backward else FORWARD
-
-
 def draw_tasks(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine], names: Sequence[str] = ()) -> None:
     """Draws all rows; while a device waits, its row shows only a faint ground. Bars that have ``names`` are no pieces
     with a number."""
@@ -322,7 +299,7 @@ def draw_tasks(drawing: Drawing, frame: Frame, lines: Sequence[MeasuredLine], na
         for bar in line.bars():
             left, right = round(frame.column(bar.start)), round(frame.column(bar.end))
             gap = 1 if right - left > 3 else 0
-            colour = theme.curve(index_of(bar)).colour
+            colour = theme.curve(int(bar.backward)).colour
             box = Box(left, top, max(right - left - gap, 1), bottom - top)
             drawing.rect(box, colour, smooth=False)
             if bar.backward in numbered:
@@ -351,7 +328,7 @@ def draw_task_key(drawing: Drawing, room: Box, plot: MeasuredPlot) -> None:
     """Draws the key below the title in the gutter: what the colours mean, and how much of the time all rows wait."""
     theme, names = drawing.theme, plot.spec.bars
     wait = 1 - sum(line.busy_share(plot.end) for line in plot.lines) / max(len(plot.lines), 1)
-    colours = theme.curve(FORWARD).colour, theme.curve(BACKWARD).colour
+    colours = (theme.curve(backward).colour for backward in (False, True))
     entries = [(colour, 1.0, name, "") for colour, name in zip(colours, names or _PIECES, strict=False)]
     entries += [] if names else [(theme.line, _WAIT, "Bubble", f"{wait:.1%}".replace("%", " %"))]
     y = room.y + 14
@@ -655,4 +632,4 @@ def _doing(drawn: DrawnLine, place: float, names: Sequence[str]) -> tuple[DrawnL
     """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
     bar = drawn.line.bar_at(place)
     idle = "–" if names else "waits"
-    return replace(drawn, index=-1 if bar is None else index_of(bar)), idle if bar is None else bar.text(names)
+    return replace(drawn, index=-1 if bar is None else int(bar.backward)), idle if bar is None else bar.text(names)

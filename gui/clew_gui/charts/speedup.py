@@ -10,10 +10,10 @@ import numpy as np
 
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import Theme
-from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick
 from clew_shared.base.harmless import csv_text
 from clew_shared.cards import ExerciseCard
@@ -213,8 +213,8 @@ def _lines(
         points = [(1.0, 1.0), *((one.replicas, one.speedup) for one in predicted)]
         lines.append(scale.line("Forecast", points, index=3, dash=(2.7, 4.5)))
     lines.append(_measured_line(scaling, scale))
-    drawn = [y for one in lines for y in (one.y, one.low, one.high, one.path and one.path[1]) if y is not None]
-    return tuple(lines), np.concatenate(drawn).tolist()
+    drawn = [y for one in lines for y in (one.y, one.ranges, one.path and one.path[1]) if y is not None]
+    return tuple(lines), np.concatenate([y.ravel() for y in drawn]).tolist()
 
 
 def _reference_line(reference: Reference, scale: _Scale, most: int) -> list[PlotLine]:
@@ -236,8 +236,8 @@ def _measured_line(scaling: Scaling, scale: _Scale) -> PlotLine:
     )
     words = [_row_words(row, scale) for row in rows]
     points = [(row.replicas, row.speedup) for row in rows]
-    look = {"words": words.__getitem__, "marks": "dot", "low": ends[:, 0], "high": ends[:, 1], "path": path}
-    return scale.line("Measured", points, strong=True, **look)
+    look = {"words": words.__getitem__, "marks": "dot", "ranges": ends, "path": path, "strong": True}
+    return scale.line("Measured", points, **look)
 
 
 def _row_words(row: ScalingRow, scale: _Scale) -> str:

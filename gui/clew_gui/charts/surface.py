@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -163,15 +163,17 @@ class Trail:
         self.taken = 0
         self.ended = False
         """Whether a value was not finite: the path ends before it."""
+        self._drawn = 0
+        self.length = 0.0
+        """How many pixels of it are drawn."""
         self.outside: int | None = None
         """Index of the first point beyond the frame."""
 
-    def extend(self, x: Floats, y: Floats) -> FloatArray:
-        """Take what lies after the points already taken; returns the new stretch [n, 2] in pixels, from the last point
-        that was kept before, with NaN where it is far away. Empty when there is nothing new to be seen."""
+    def extend(self, x: Floats, y: Floats) -> None:
+        """Take what lies after the points already taken."""
         size = min(x.size, y.size)
         if self.ended or size <= self.taken:
-            return np.empty((0, 2))
+            return
         new_x, new_y = x[self.taken : size].astype(np.float64), y[self.taken : size].astype(np.float64)
         bad = np.flatnonzero(~(np.isfinite(new_x) & np.isfinite(new_y)))
         if bad.size:
@@ -179,24 +181,20 @@ class Trail:
             new_x, new_y = new_x[: bad[0]], new_y[: bad[0]]
         with np.errstate(over="ignore"):
             points = np.column_stack((self._frame.px(new_x, np.inf), self._frame.py(new_y, np.inf)))
-        stretch = self._keep(points)
+        if len(points):
+            self._keep(points)
         self.taken += new_x.size
-        return stretch
 
-    def _keep(self, points: FloatArray) -> FloatArray:
-        if not len(points):
-            return points
+    def _keep(self, points: FloatArray) -> None:
         self._note_outside(points)
         far = np.abs(points).max(axis=1) > _FAR
         points[far] = np.nan
         cells = np.where(far[:, None], _AWAY, np.floor(points * _CELLS))
         kept = np.flatnonzero((cells != np.concatenate((self._cell, cells[:-1]))).any(axis=1))
-        before = self.points[-1:]
         self._cell = cells[-1:]
         self._columns.extend(points[kept, 0])
         self._rows.extend(points[kept, 1])
         self._index.extend(self.taken + kept.astype(np.int64))
-        return np.concatenate((before, points[kept])) if kept.size else np.empty((0, 2))
 
     def _note_outside(self, points: FloatArray) -> None:
         box = self._frame.box
@@ -210,6 +208,15 @@ class Trail:
         """Returns all that was kept [n, 2], in pixels; NaN for what is far away."""
         return np.column_stack((self._columns.view, self._rows.view))
 
+    def news(self, anew: bool = False) -> FloatArray:
+        """What is not drawn yet, from the last point that is; all of it if the ground is drawn ``anew``."""
+        if anew:
+            self._drawn, self.length = 0, 0.0
+        points = self.points
+        found = points[max(self._drawn - 1, 0) :]
+        self._drawn = len(points)
+        return found
+
     def nearest(self, column: float, row: float) -> tuple[float, int] | None:
         """The kept point nearest to a pixel: its distance, and which of the values taken it is."""
         away = np.nan_to_num(np.hypot(self._columns.view - column, self._rows.view - row), nan=np.inf)
@@ -217,27 +224,17 @@ class Trail:
         return (float(away[best]), int(self._index.view[best])) if away.size and np.isfinite(away[best]) else None
 
 
-@dataclass
-class Walk:
-    """One run's trail, its curves and which cuts of them it knows; how much of it is drawn: points and pixels."""
+class Walk(NamedTuple):
+    """One run's trail, its curves, and which cuts of them it knows."""
 
     trail: Trail
     pair: Pair
     cuts: tuple[int, int]
-    drawn: int = 0
-    length: float = 0.0
 
     @property
     def size(self) -> int:
         """The number of values that the trail has."""
         return min(self.trail.taken, len(self.pair[0]), len(self.pair[1]))
-
-    def news(self) -> FloatArray:
-        """What is not drawn yet, from the last point that is."""
-        points = self.trail.points
-        found = points[max(self.drawn - 1, 0) :]
-        self.drawn = len(points)
-        return found
 
 
 class Paths:
@@ -387,24 +384,23 @@ class SurfaceChart(Chart):
         """Add map and paths."""
         pixels = map_pixels(self.heights, self.frame, drawing.theme, self._look.scale)
         drawing.image(self.frame.box, pixels, smooth=True)
-        for walk in self._paths.walks.values():
-            walk.drawn, walk.length = 0, 0.0
-        self.draw_growth(drawing)
+        self.draw_growth(drawing, anew=True)
 
-    def draw_growth(self, drawing: Drawing) -> None:
+    def draw_growth(self, drawing: Drawing, anew: bool = False) -> None:
         """Add what the runs have walked on; halos are below all of it, and the selected run is over the others."""
         runs = sorted((run for run in self._runs if run.run_id in self._paths.walks), key=lambda run: run.selected)
-        found = [(run, walk, walk.news()) for run in runs for walk in (self._paths.walks[run.run_id],)]
+        trails = [(run, self._paths.walks[run.run_id].trail) for run in runs]
+        found = [(run, trail, trail.news(anew)) for run, trail in trails]
         near = self.frame.box.inset(-_REACH, -_REACH, -_REACH, -_REACH)
         if any(len(points) > 1 for _, _, points in found):
             with drawing.clipped(self.frame.box):
                 for which in (0, 1):
-                    for run, walk, points in found:
-                        stroke = _path_strokes(run, drawing.theme, walk.length)[which]
+                    for run, trail, points in found:
+                        stroke = _path_strokes(run, drawing.theme, trail.length)[which]
                         for x, y in clip_lines(points[:, 0], points[:, 1], near):
                             drawing.path(x, y, stroke)
-        for _, walk, points in found:
-            walk.length += float(np.nansum(np.hypot(*np.diff(points, axis=0).T)))
+        for _, trail, points in found:
+            trail.length += float(np.nansum(np.hypot(*np.diff(points, axis=0).T)))
 
     def draw_top(self, drawing: Drawing) -> None:
         """Add marks, axes, the list of runs."""

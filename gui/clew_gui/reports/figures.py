@@ -15,10 +15,11 @@ from clew_gui.charts.cluster import ClusterScene, StalenessChart, cluster_scene
 from clew_gui.charts.curves.chart import curves_chart
 from clew_gui.charts.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.charts.curves.scene import SceneBuilder
-from clew_gui.charts.kit.chart import ChartPage, Layout, drawn
+from clew_gui.charts.kit.chart import Layout, drawn
 from clew_gui.charts.kit.drawing import UsualSizes
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import LinesChart
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.measured import MeasuredChart, MeasuredPlot, MeasuredRun, measured_plots
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.pictures.taken import TakenPicture, taken_at

@@ -266,11 +266,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         scene = shown(program, qtbot)
         chart = view.canvas.chart
         assert isinstance(chart, CompareChart)
-        if page == "scatter":
-            place = next(one for one in scene.places if one.group == 2)
-            spot = QPointF(*chart.spot(place.x, place.y))
-        else:
-            spot = QPointF(*chart.line(2)[-1])
+        spot = QPointF(*chart.line(2)[-1])
         assert chart.pick(spot.x(), spot.y()) == "2"
         assert chart.words_of(2)[0].startswith("Run 4")
         compare.export("png", tmp_path / f"{page}.png")

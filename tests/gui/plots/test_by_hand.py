@@ -13,23 +13,16 @@ from clew_gui.charts.kit.drawing import Drawing, Group, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box
 from clew_gui.views.plots.by_hand import ByHandView
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.theme.parts import Appearance
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.study.by_hand import TURNS, Walk, said
+from tests.gui.plots.test_plots import open_panel
 
 CARD = find_card(load_builtin().exercises, "perceptron")
 
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(Appearance(LIGHT))
-    qtbot.addWidget(panel)
-    panel.resize(700, 420)
-    panel.show_card(CARD)
-    panel.show_page("by_hand")
-    with qtbot.waitExposed(panel):
-        panel.show()
-    return panel
+    return open_panel(qtbot, CARD, "by_hand", (700, 420))
 
 
 def test_each_press_computes_what_comes_next(panel: ConvergencePlots) -> None:

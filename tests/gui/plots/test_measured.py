@@ -17,11 +17,11 @@ from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.charts.measured import EMPTY, MeasuredChart
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.theme.parts import Appearance
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Series
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, save_csv, wear
+from tests.gui.plots.test_plots import colours, open_panel, save_csv, wear
+from tests.gui.plots.test_plots import show as show_runs
 
 SIZES = [10.0, 100.0, 1000.0]
 TIMES = {"Python loop": [1e-6, 1e-5, 1e-4], "NumPy": [2e-6, 2e-6, 3e-6]}
@@ -43,20 +43,11 @@ def vectorized(session: FakeSession, factor: float = 1.0) -> FakeRun:
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(Appearance(LIGHT))
-    qtbot.addWidget(panel)
-    panel.resize(900, 420)
-    panel.show_card(find_card(load_builtin().exercises, "vectorize"))
-    panel.show_page("measured")
-    with qtbot.waitExposed(panel):
-        panel.show()
-    return panel
+    return open_panel(qtbot, find_card(load_builtin().exercises, "vectorize"), "measured")
 
 
 def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> MeasuredView:
-    panel.show_runs(runs, runs[0].id, "", {run.id: run.index for run in runs})
-    panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: panel.page_of(MeasuredView).settled, timeout=5000)
+    show_runs(panel, qtbot, *runs)
     return panel.page_of(MeasuredView)
 
 
@@ -154,11 +145,11 @@ def test_axes_are_linear_on_demand(panel: ConvergencePlots, qtbot: QtBot) -> Non
 def test_it_leaves_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = vectorized(FakeSession())
     show(panel, qtbot, run)
-    panel.save_png(tmp_path / "measured.png")
+    panel.export("png", tmp_path / "measured.png")
     picture = QImage(str(tmp_path / "measured.png"))
     assert picture.width() == 2 * panel.page_of(MeasuredView).width()
     assert LIGHT.curve(0).colour.upper() in colours(picture)
-    panel.save_svg(tmp_path / "measured.svg")
+    panel.export("svg", tmp_path / "measured.svg")
     drawing = (tmp_path / "measured.svg").read_text()
     assert QSvgRenderer(str(tmp_path / "measured.svg")).isValid()
     assert "Time per call, log scale" in drawing

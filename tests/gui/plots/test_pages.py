@@ -125,5 +125,5 @@ def test_a_new_kind_of_plot_is_a_class_and_one_line(
     menu = plots.menu()
     assert menu.actions()[0].text() == "Begin again"
     menu.close()
-    plots.save_svg(tmp_path / "new.svg")
+    plots.export("svg", tmp_path / "new.svg")
     assert f">{EMPTY}</text>" in (tmp_path / "new.svg").read_text(encoding="utf-8")

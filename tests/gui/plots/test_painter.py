@@ -9,9 +9,9 @@ from PySide6.QtSvg import QSvgRenderer
 from pytestqt.qtbot import QtBot
 
 from clew_gui.base.tokens import DARK, LIGHT, Theme
-from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke
 from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.views.charts.files import page_image
 from clew_gui.views.charts.painter import SIZES
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,7 +24,6 @@ from sklearn.metrics import (
 
 from clew_gui.base.tokens import DARK, LIGHT, Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
-from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
 from clew_gui.charts.kit.drawing import Path as Line
 from clew_gui.charts.kit.frame import Frame
@@ -45,6 +43,7 @@ from clew_gui.charts.pictures.taken import (
     threshold_curves,
     tile_columns,
 )
+from clew_gui.charts.pictures.tile import Picture
 from clew_gui.reports.figures import LabelledRun, figures_of
 from clew_gui.views.plots.pages import offered
 from clew_gui.views.plots.panel import ConvergencePlots
@@ -71,7 +70,8 @@ from clew_shared.spec import RunSpec
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, save_csv, wear
+from tests.gui.plots.test_plots import colours, open_panel, save_csv, wear
+from tests.gui.plots.test_plots import show as show_runs
 
 PICTURES = (
     ImageGrid("digits", "Reconstructions", columns=2),
@@ -130,20 +130,11 @@ def card() -> ExerciseCard:
 
 @pytest.fixture
 def panel(qtbot: QtBot, card: ExerciseCard) -> ConvergencePlots:
-    panel = ConvergencePlots(Appearance(LIGHT))
-    qtbot.addWidget(panel)
-    panel.resize(1000, 640)
-    panel.show_card(card)
-    panel.show_page("pictures")
-    with qtbot.waitExposed(panel):
-        panel.show()
-    return panel
+    return open_panel(qtbot, card, "pictures", (1000, 640))
 
 
 def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> PicturesView:
-    panel.show_runs(runs, runs[0].id, "", {})
-    panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: panel.page_of(PicturesView).settled, timeout=5000)
+    show_runs(panel, qtbot, *runs)
     return panel.page_of(PicturesView)
 
 
@@ -301,9 +292,7 @@ def test_the_areas_under_the_curves_are_shown_and_the_curves_where_there_is_room
     assert area in form.words()
     tile = next(one for one in chart_of(canvas).tiles if one.taken.spec.id == "errors")
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.box.centre).toPoint())
-    drawing = Drawing(LIGHT, UsualSizes())
-    chart_of(canvas).forms[0].draw(drawing)
-    assert {"ROC", "PR"} <= {one.text for one in drawing.items if isinstance(one, Words)}
+    assert {"ROC", "PR"} <= words_of(chart_of(canvas).forms[0])
 
 
 def test_where_nothing_is_judged_or_nothing_is_there_no_ratio_is_made_up() -> None:
@@ -333,8 +322,7 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
     assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
     assert norms.read(chart_of(canvas).tiles[5].room.x + 20, chart_of(canvas).tiles[5].room.y + 8) == "first: 0.00100"
-    norms.draw(drawing := Drawing(LIGHT, UsualSizes()))
-    assert {"0.001", "0.01", "0.1"} <= {item.text for item in drawing.items if isinstance(item, Words)}, "its axis"
+    assert {"0.001", "0.01", "0.1"} <= words_of(norms), "its axis"
     assert codes.words() == "3 points of 2 classes", "one is no finite number"
     plain = canvas.grab().toImage()
     QTest.mouseMove(canvas, QPointF(*confusion.box(0, 1).centre).toPoint())
@@ -357,8 +345,8 @@ def centre(form: object, value: float) -> tuple[float, float]:
 def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path) -> None:
     run = pictured(FakeSession(), 100)
     show(panel, qtbot, run)
-    panel.save_png(tmp_path / "pictures.png")
-    panel.save_svg(tmp_path / "pictures.svg")
+    panel.export("png", tmp_path / "pictures.png")
+    panel.export("svg", tmp_path / "pictures.svg")
     save_csv(panel, qtbot, tmp_path / "pictures.csv")
     assert QImage(str(tmp_path / "pictures.png")).width() == 2 * panel.page_of(PicturesView).width()
     drawing = QSvgRenderer(str(tmp_path / "pictures.svg"))
@@ -411,7 +399,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
     assert table.read(*table.box(0, 1).centre) == "class Coat, answer Sandal: 2"
     assert "the most frequent mistake is Sandal instead of Coat (2)" in view.accessibleDescription()
     save_csv(panel, qtbot, tmp_path / "pictures.csv")
-    panel.save_svg(tmp_path / "pictures.svg")
+    panel.export("svg", tmp_path / "pictures.svg")
     text = (tmp_path / "pictures.csv").read_text(encoding="utf-8")
     assert ",wrong,1,grey Sandal answered Bag," in text
     assert ",codes,2,Sandal,1.0,2.0," in text
@@ -462,15 +450,27 @@ def test_a_form_of_a_newer_agent_is_named_in_place_of_its_picture() -> None:
     spec = msgspec.json.decode(sent, type=PictureSpec)
     chart = PicturesChart([TakenPicture(spec, taken(100)[2])], Box(0, 0, 400, 300), UsualSizes())
     assert chart.words() == "Codes at step 100: this version of Clew cannot show the form 'hologram'"
-    drawing = Drawing(LIGHT, UsualSizes())
-    chart.draw(drawing)
-    assert "hologram" in drawing_words(drawing)
+    assert "hologram" in " ".join(words_of(chart))
 
 
-def drawing_words(drawing: Drawing) -> str:
-    """All text of a drawing."""
-    pages = ChartPage(400, 300, drawing.items, "", "", LIGHT.surface)
-    return pages.svg(UsualSizes())
+def items_of(part: Picture | PicturesChart, theme: Theme = LIGHT) -> list[Item]:
+    """All shapes of a drawing, also those in groups."""
+    drawing = Drawing(theme, UsualSizes())
+    part.draw(drawing)
+    found: list[Item] = []
+    left: list[Item] = list(drawing.items)
+    while left:
+        first = left.pop(0)
+        if isinstance(first, Group):
+            left[:0] = first.items
+        else:
+            found.append(first)
+    return found
+
+
+def words_of(part: Picture | PicturesChart) -> set[str]:
+    """All texts of a drawing."""
+    return {one.text for one in items_of(part) if isinstance(one, Words)}
 
 
 def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, qtbot: QtBot) -> None:
@@ -506,15 +506,12 @@ def test_a_gallery_without_room_shows_fewer_images_and_says_how_many_more() -> N
     (form,) = chart.forms
     assert isinstance(form, Images)
     assert form.box(0).height >= 14
-    drawing = Drawing(LIGHT, UsualSizes())
-    form.draw(drawing)
-    drawn = sum(isinstance(item, Raster) for item in drawing.items)
+    drawn = sum(isinstance(item, Raster) for item in items_of(form))
     assert 0 < drawn < 40
-    assert f"and {40 - drawn} more" in drawing_words(drawing)
+    assert f"and {40 - drawn} more" in words_of(form)
     many = msgspec.structs.replace(figure, count=2000, data=bytes(128_000), classes=bytes(8000), answers=bytes(8000))
     (crowd,) = PicturesChart([TakenPicture(Gallery("wrong"), many)], Box(0, 0, 400, 300), UsualSizes()).forms
-    crowd.draw(drawing := Drawing(LIGHT, UsualSizes()))
-    assert 0 < sum(isinstance(item, Raster) for item in drawing.items) < 1024, "as many as can be told apart"
+    assert 0 < sum(isinstance(item, Raster) for item in items_of(crowd)) < 1024, "as many as can be told apart"
     foreign = msgspec.structs.replace(figure, classes=b"")
     (bare,) = PicturesChart([TakenPicture(Gallery("wrong"), foreign)], Box(0, 0, 120, 140), UsualSizes()).forms
     assert isinstance(bare, Images)
@@ -547,11 +544,9 @@ def test_a_plane_has_the_colours_of_its_classes_and_its_points_where_they_are(th
     """Left is class 0, right class 1; of two points one is on the wrong side."""
     places = np.array([[-1, 1], [-1, -1]], "<f4").tobytes()
     page = plane_page([[[0, 255], [0, 255]]], points=places, classes=np.array([0, 1], "<i4").tobytes())
-    drawing = Drawing(theme, UsualSizes())
-    page.draw(drawing)
     area = planes_of(page)[0].box
     assert area.width == area.height
-    items = _all_items(drawing.items)
+    items = items_of(page, theme)
     (map_,) = (one for one in items if isinstance(one, Raster))
     first, last = (mixed(theme.surface, theme.class_colour(one), 0.55) for one in (0, 1))
     assert ["#{:02X}{:02X}{:02X}".format(*map_.pixels[0, column]) for column in (0, -1)] == [
@@ -584,11 +579,9 @@ def test_a_surface_has_the_way_that_its_weights_have_come() -> None:
     ]
     (taken,) = taken_at([spec], {"bowl": ways}, 2)
     page = PicturesChart([taken], Box(0, 0, 400, 300), UsualSizes())
-    drawing = Drawing(LIGHT, UsualSizes())
-    page.draw(drawing)
-    *_, way = (one for one in _all_items(drawing.items) if isinstance(one, Line))
+    *_, way = (one for one in items_of(page) if isinstance(one, Line))
     assert len(way.x) == 2, "what comes after the shown step is not drawn"
-    (head,) = (one for one in _all_items(drawing.items) if isinstance(one, Marks))
+    (head,) = (one for one in items_of(page) if isinstance(one, Marks))
     assert (head.x[0], head.y[0]) == (way.x[-1], way.y[-1])
     assert page.words().endswith("weights -0.250 and 0.500, loss 1.31")
     assert page.read(float(head.x[0]), float(head.y[0])) == "-0.250, 0.500: 1.31"
@@ -613,7 +606,7 @@ def test_maps_and_surfaces_that_cannot_be_shown_say_so() -> None:
     for spec, figure in cases:
         assert fits(figure)
         page = PicturesChart([TakenPicture(spec, figure)], Box(0, 0, 500, 300), UsualSizes())
-        page.draw(Drawing(LIGHT, UsualSizes()))
+        items_of(page)
         page.read(100.0, 100.0)
         said.append(page.words().partition(": ")[2])
     assert said == ["2 maps", "there is nothing to show", "a loss over two weights"] + 2 * [
@@ -635,17 +628,11 @@ def planes_of(page: PicturesChart) -> list[Frame]:
     return form.frames
 
 
-def _all_items(items: Sequence[Item]) -> list[Item]:
-    return [one for item in items for one in (_all_items(item.items) if isinstance(item, Group) else [item])]
-
-
 def test_very_many_images_are_one_so_that_a_page_stays_small() -> None:
     count = 5000
     image = Image(name="digits", step=1, width=1, height=1, channels=1, count=count, data=bytes(count))
     chart = PicturesChart([TakenPicture(ImageGrid("digits"), image)], Box(0, 0, 400, 300), UsualSizes())
-    drawing = Drawing(LIGHT, UsualSizes())
-    chart.draw(drawing)
-    assert drawing_words(drawing).count("<image") == 1
+    assert sum(isinstance(item, Raster) for item in items_of(chart)) == 1
 
 
 def test_tiles_have_the_shape_of_pictures() -> None:
@@ -746,17 +733,14 @@ def test_distributions_are_bands_over_the_steps_so_far_and_their_axes_stay() -> 
     whole, then = (distributions(figures, until, (700, 300)) for until in (None, 200))
     pages = []
     for chart in (whole, then):
-        drawing = Drawing(LIGHT, UsualSizes())
-        chart.draw(drawing)
-        bands = [one for one in shapes(drawing.items) if isinstance(one, Line) and one.stroke is None]
+        bands = [one for one in items_of(chart) if isinstance(one, Line) and one.stroke is None]
         assert len(bands) == 6, "three for each of two layers"
-        pages.append((bands, drawing_words(drawing)))
+        pages.append((bands, words_of(chart)))
     ends = [float(bands[0].x.max()) for bands, _ in pages]
     first = float(pages[0][0][0].x.min())
     assert (ends[1] - first) / (ends[0] - first) == pytest.approx(1 / 3), "100 to 200 of 100 to 400"
     np.testing.assert_allclose(pages[1][0][0].y[:2], pages[0][0][0].y[:2])
-    for word in ("layer1", "layer2", "-36.0 to 12.0", "Bands: 68 %"):
-        assert word in pages[0][1]
+    assert {"layer1", "layer2", "-36.0 to 12.0", "Bands: 68 %, 95 % and all values. Line: median."} <= pages[0][1]
     assert "-18.0 to 6.00" in pages[1][1]
     assert then.words() == "Weights at step 200: layer1 -18.0 to 6.00, median 0, layer2 0 to 6.00, median 3.00"
     at = pages[0][0][0]
@@ -767,24 +751,13 @@ def test_distributions_are_bands_over_the_steps_so_far_and_their_axes_stay() -> 
 
 def test_layers_without_room_or_without_numbers_are_left_out() -> None:
     many = [spread(step, 30) for step in (100, 200)]
-    drawing = Drawing(LIGHT, UsualSizes())
-    distributions([*many], None, (300, 200)).draw(drawing)
-    said = drawing_words(drawing)
-    assert "Without 26 of 30 layers." in said
-    assert {name for name in ("layer1", "layer30") if f">{name}<" in said} == {"layer1", "layer30"}
+    said = words_of(distributions([*many], None, (300, 200)))
+    assert "Without 26 of 30 layers." in " ".join(said)
+    assert {"layer1", "layer30"} <= said
     broken = msgspec.structs.replace(many[0], step=300, data=np.full(210, np.nan).tobytes())
     assert "layer1 NaN to NaN" in distributions([*many, broken], None, (300, 200)).words()
     other = spread(400, 2)
     assert distributions([*many, other], None, (300, 200)).words().count("layer") == 2, "those of the last picture"
-
-
-def shapes(items: Sequence[Item]) -> Iterator[Item]:
-    """All shapes, also those in groups."""
-    for item in items:
-        if isinstance(item, Group):
-            yield from shapes(item.items)
-        else:
-            yield item
 
 
 def test_distributions_as_values_have_a_row_for_each_quantile() -> None:

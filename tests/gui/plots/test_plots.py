@@ -22,6 +22,7 @@ from clew_gui.charts.curves.captions import captions
 from clew_gui.charts.curves.chart import Crosshair
 from clew_gui.charts.curves.layout import empty_sentence, key
 from clew_gui.charts.curves.model import RunStyle
+from clew_gui.charts.curves.pixel_columns import Curve
 from clew_gui.charts.curves.readout import Readout
 from clew_gui.charts.kit.drawing import Drawing, Marks, Words
 from clew_gui.charts.kit.drawing import Path as Line
@@ -31,9 +32,10 @@ from clew_gui.views.charts.painter import SIZES, rect_of
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.theme.parts import Appearance, retheme_all
 from clew_shared.base.problem import Problem
-from clew_shared.cards import Goal, MetricSpec, PlotSpec
+from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.journal.events import Attempt, Diverged, Live
 from clew_shared.journal.history import History, divergence
+from tests.gui.fakes import FakeRun
 from tests.recording import evaluate, record
 
 PLOTS = (
@@ -45,6 +47,25 @@ METRICS = (
     MetricSpec(name="loss", label="loss", better="lower"),
     MetricSpec(name="test_accuracy", label="test set", per_step=False, better="higher", format="percent"),
 )
+
+
+def open_panel(qtbot: QtBot, card: ExerciseCard, page: str, size: tuple[int, int] = (900, 420)) -> ConvergencePlots:
+    """The plots of a card, with one of its pages in sight."""
+    panel = ConvergencePlots(Appearance(LIGHT))
+    qtbot.addWidget(panel)
+    panel.resize(*size)
+    panel.show_card(card)
+    panel.show_page(page)
+    with qtbot.waitExposed(panel):
+        panel.show()
+    return panel
+
+
+def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> None:
+    """Show these runs, the first one selected, as they are now."""
+    panel.show_runs(runs, runs[0].id, "", {run.id: run.index for run in runs})
+    panel.show_news({run.id for run in runs})
+    qtbot.waitUntil(lambda: all(kind.settled for kind in panel.shown_kinds), timeout=5000)
 
 
 def history_of(panel: ConvergencePlots, run: str) -> History:
@@ -84,6 +105,13 @@ def readout(panel: ConvergencePlots) -> Readout | None:
     """What the crosshair says."""
     at = panel.canvas.reading
     return panel.canvas.chart.readout(at.x(), at.y()) if at is not None else None
+
+
+def curve_of(panel: ConvergencePlots, run: str) -> Curve:
+    """A run's main curve in the first plot."""
+    found = panel.canvas.scene.plots[0].headline(run)
+    assert found is not None
+    return found
 
 
 def zoom_by(panel: ConvergencePlots, factor: float, x: float | None = None) -> None:
@@ -141,12 +169,11 @@ def over(panel: ConvergencePlots, x: float, plot: int = 0) -> QPoint:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_curves_goal_and_ground_have_the_colours_of_the_theme(panel: ConvergencePlots, theme: object) -> None:
-    chosen = DARK if theme is DARK else LIGHT
-    wear(panel, chosen)
+def test_curves_goal_and_ground_have_the_colours_of_the_theme(panel: ConvergencePlots, theme: Theme) -> None:
+    wear(panel, theme)
     seen = colours(panel.canvas.grab().toImage())
-    assert {chosen.surface, chosen.curves[0], chosen.curves[1], chosen.grid, chosen.ok} <= seen
-    assert (DARK if chosen is LIGHT else LIGHT).curves[0] not in seen
+    assert {theme.surface, theme.curves[0], theme.curves[1], theme.grid, theme.ok} <= seen
+    assert (DARK if theme is LIGHT else LIGHT).curves[0] not in seen
 
 
 def test_while_nothing_ran_the_expected_curve_and_its_words_are_there(empty: ConvergencePlots) -> None:
@@ -165,8 +192,7 @@ def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
     assert drawn is not None
     assert drawn.scene is before
     qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn, timeout=5000)
-    curve = panel.canvas.scene.plots[0].headline("2")
-    assert curve is not None
+    curve = curve_of(panel, "2")
     assert curve.end is not None
     assert curve.end[0] == pytest.approx(1499, abs=4)
     assert panel.canvas.settled
@@ -275,14 +301,12 @@ def test_a_later_attempt_takes_points_and_events_back(panel: ConvergencePlots) -
     panel.show_news({"2"})
     panel.canvas.redraw()
     assert not panel.canvas.scene.events
-    curve = panel.canvas.scene.plots[0].headline("2")
-    assert curve is not None
+    curve = curve_of(panel, "2")
     assert curve.bad_x is None
     assert curve.x[-1] <= 499
     give_loss(panel, "2", 500, np.full(3000, 0.25), attempt=2)
     panel.canvas.redraw()
-    curve = panel.canvas.scene.plots[0].headline("2")
-    assert curve is not None
+    curve = curve_of(panel, "2")
     assert curve.last == 0.25
     panel.set_runs(panel.canvas.runs[:1])
     assert [d.run.run_id for d in panel.canvas.scene.plots[0].curves] == ["1"]
@@ -308,8 +332,8 @@ def test_the_description_follows_the_curves(panel: ConvergencePlots) -> None:
 
 def test_pictures_as_files_show_the_curves(panel: ConvergencePlots, tmp_path: Path) -> None:
     png, svg = tmp_path / "a.png", tmp_path / "a.svg"
-    panel.save_png(png, scale=2)
-    panel.save_svg(svg)
+    panel.export("png", png)
+    panel.export("svg", svg)
     image = QImage(str(png))
     assert (image.width(), image.height()) == (1800, 960)
     assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(image)
@@ -487,9 +511,7 @@ def test_the_selected_run_fits_in_and_what_does_not_is_one_click_away(panel: Con
 
 def inside(panel: ConvergencePlots, run: str) -> bool:
     """Whether all values of a run's loss are on its axis."""
-    plot = panel.canvas.chart.scene.plots[0]
-    curve = plot.headline(run)
-    assert curve is not None
+    plot, curve = panel.canvas.scene.plots[0], curve_of(panel, run)
     return bool(((curve.y >= plot.span.low) & (curve.y <= plot.span.high)).all())
 
 

@@ -82,10 +82,10 @@ def test_the_charts_are_below_the_curves_on_the_same_axis(open_window: Opener, s
 def test_a_picture_has_them_while_they_are_unfolded(open_window: Opener, tmp_path: Path) -> None:
     program = opened(open_window)
     plots = program.window.run_view.plots
-    plots.save_svg(tmp_path / "folded.svg")
+    plots.export("svg", tmp_path / "folded.svg")
     section(program).unfold()
     program.app.processEvents()
-    plots.save_svg(tmp_path / "unfolded.svg")
+    plots.export("svg", tmp_path / "unfolded.svg")
     assert "Processor" not in (tmp_path / "folded.svg").read_text(encoding="utf-8")
     assert "1.2 of 16 GB" in (tmp_path / "unfolded.svg").read_text(encoding="utf-8")
 

@@ -16,13 +16,12 @@ from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.surface import SurfaceChart
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_gui.views.plots.surface import SurfaceView
-from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema
 from tests.gui import fakes
 from tests.gui.fakes import FakeRun, FakeSession
-from tests.gui.plots.test_plots import colours, wear
+from tests.gui.plots.test_plots import colours, open_panel, wear
 from tests.recording import record
 
 
@@ -51,14 +50,7 @@ def give(panel: ConvergencePlots, run: str, rate: float, first: int, count: int,
 
 @pytest.fixture
 def panel(qtbot: QtBot) -> ConvergencePlots:
-    panel = ConvergencePlots(Appearance(LIGHT))
-    qtbot.addWidget(panel)
-    panel.resize(900, 420)
-    panel.show_card(line())
-    panel.show_page("surface")
-    with qtbot.waitExposed(panel):
-        panel.show()
-    return panel
+    return open_panel(qtbot, line(), "surface")
 
 
 @pytest.fixture
@@ -231,10 +223,10 @@ def test_it_leaves_as_png_and_svg(panel: ConvergencePlots, surface: SurfaceView,
     panel.set_runs([*panel.canvas.runs, RunStyle("3", "3  SGD 0.05", 2)])
     give(panel, "3", 0.05, 0, 30)  # it leaves the map for good
     panel.show_page("both" if page == "both" else "surface")
-    panel.save_png(tmp_path / "map.png")
+    panel.export("png", tmp_path / "map.png")
     picture = QImage(str(tmp_path / "map.png"))
     assert {LIGHT.curves[0], LIGHT.curves[1]} <= colours(picture)
-    panel.save_svg(tmp_path / "map.svg")
+    panel.export("svg", tmp_path / "map.svg")
     text = (tmp_path / "map.svg").read_text(encoding="utf-8")
     assert "Loss over W and b" in text
     assert "1  SGD 0.01" in text

@@ -48,7 +48,7 @@ def test_a_scatter_is_logarithmic_as_asked_and_leaves_out_what_is_not_above_zero
     for log, places in ((True, {1, 2}), (False, {0, 1, 2})):
         scene = compare_scene(runs, card, CompareOptions("test_accuracy", log=log), "", CurveCache())
         assert scene.scatter[1].log is log
-        assert {place.group for place in scene.places} == places
+        assert set(scene.places) == places
 
 
 def test_what_the_runs_used_of_their_machines_is_in_the_table_as_far_as_it_is_known() -> None:

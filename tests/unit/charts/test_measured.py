@@ -11,7 +11,7 @@ from clew_gui.charts.kit.chart import drawn
 from clew_gui.charts.kit.drawing import Marks, UsualSizes
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.numbers import Format
-from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.kit.ticks import Span, span_of
 from clew_gui.charts.measured import (
     Bar,
     MeasuredChart,
@@ -19,7 +19,6 @@ from clew_gui.charts.measured import (
     axis_ticks,
     measured_plots,
     quantity_text,
-    span_of,
     text_tables,
     timeline_text,
 )

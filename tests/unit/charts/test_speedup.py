@@ -65,9 +65,8 @@ def test_a_law_that_fits_is_drawn_through_the_measurements() -> None:
     assert len(measured.path[0]) > 20
     assert [one[-1] for one in measured.path] == pytest.approx([3, math.log2(1 / 0.2125)], rel=1e-3)
     assert measured.value == "4.7×"
-    assert measured.low is not None
-    assert measured.high is not None
-    assert measured.low[1] < measured.y[1] < measured.high[1]
+    assert measured.ranges is not None
+    assert measured.ranges[1, 0] < measured.y[1] < measured.ranges[1, 1]
     assert measured.point(0) == "Measured: 1 device, 1.00×"
     assert measured.point(1).startswith("Measured: 2 devices, 1.82×, between 1.76× and ")
     assert (line(plot, "Ideal").x.tolist(), line(plot, "Ideal").y.tolist()) == ([0, 3], [0, 3])
@@ -92,9 +91,8 @@ def test_efficiency_is_the_share_of_each_device() -> None:
     assert measured.value == "59 %"
     assert plot.caption == "speed-up per GPU"
     assert plot.y.ticks[-1].text == "100 %"
-    assert measured.low is not None
-    assert measured.high is not None
-    assert plot.y.span.contains(Span(measured.low.min(), measured.high.max()))
+    assert measured.ranges is not None
+    assert plot.y.span.contains(Span(measured.ranges.min(), measured.ranges.max()))
 
 
 def test_a_single_number_of_devices_leaves_room_for_the_next() -> None:

@@ -32,7 +32,7 @@ from clew_shared.journal.files import JournalWriter, Record, journal_path, read_
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, to_toml
-from tests.unit.reports.test_handin import CARDS, METRICS, bundle_of, checked, made_run, steps_of
+from tests.unit.reports.test_handin import CARDS, METRICS, bundle_of, checked, handed_in, made_run, steps_of
 from tests.unit.runs import RUN, trace
 from tests.unit.work import lines_run
 
@@ -208,7 +208,7 @@ def test_a_copy_of_a_run_that_two_students_handed_in_is_named_for_all_three(tmp_
     original = made_run(tmp_path / "a", loss=LOSS, seconds=TIMES, student="")
     copy = made_run(tmp_path / "c", loss=LOSS, seconds=TIMES, student="", run=RUN[:-1] + "c")
     named = (("anna", original), ("ben", original), ("cleo", copy))
-    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in named])  # type: ignore[misc]
+    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in named])
     assert [row.checked for row in rows] == ["ALTERED"] * 3
     assert len(rows[2].problems) == 2
 
@@ -247,10 +247,6 @@ TIMES = [0.103, 0.0971, 0.1054, 0.0989, 0.1011, 0.0992, 0.1043, 0.1008]
 LOSS = [4 - 0.1 * step for step in range(8)]
 
 
-def handed_in(folder: Path, name: str, tmp_path: Path) -> tuple[str, object]:
-    return f"{name}.clew.zip", checked(bundle_of(folder, tmp_path / f"{name}.clew.zip", name), tmp_path / name)
-
-
 def halved(events: list[Event]) -> list[Event]:
     """One block took half of its time."""
     at = [place for place, event in enumerate(events) if isinstance(event, Points)][3]
@@ -276,7 +272,7 @@ def test_a_copy_is_found_although_some_of_its_times_were_changed(change: Change,
     if change is traced:
         forge(original, traced)
     named = zip(("anna", "ben", "cleo"), (original, copy, honest), strict=True)
-    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in named])  # type: ignore[misc]
+    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in named])
     assert {row.student for row in rows if row.checked == "ALTERED"} == {"anna", "ben"}
 
 
@@ -302,7 +298,7 @@ def test_runs_of_the_same_process_are_named_for_both(tmp_path: Path) -> None:
         )
         for place, (name, number) in enumerate({"anna": 17, "ben": 17, "cleo": 18}.items(), 1)
     }
-    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in folders.items()])  # type: ignore[misc]
+    rows = class_rows([handed_in(folder, name, tmp_path) for name, folder in folders.items()])
     assert [row.checked for row in rows] == ["SAME PROCESS", "SAME PROCESS", "as recorded"]
     (said,) = rows[0].processes
     assert "was recorded by the same process as run 5f2b8c1e of ben in ben.clew.zip (process 17 of" in said

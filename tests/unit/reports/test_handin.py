@@ -109,6 +109,17 @@ def checked(path: Path, into: Path) -> HandinVerdict:
     return check_handin(open_handin(path, into), CARDS)
 
 
+def handed_in(folder: Path, name: str, tmp_path: Path) -> tuple[str, HandinVerdict]:
+    """A run that a student hands in, with what is found in it."""
+    return f"{name}.clew.zip", checked(bundle_of(folder, tmp_path / f"{name}.clew.zip", name), tmp_path / name)
+
+
+def unpacked(tmp_path: Path) -> tuple[OpenedHandin, dict[str, bytes]]:
+    """A hand-in, and its files, to be changed."""
+    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
+    return opened, {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+
+
 def test_a_bundle_as_it_was_recorded_is_accepted_and_its_page_loads_nothing(tmp_path: Path) -> None:
     bundle = bundle_of(made_run(tmp_path / "run"), tmp_path / "anna.clew.zip")
     verdict = checked(bundle, tmp_path / "in")
@@ -213,8 +224,7 @@ def other_prediction(files: dict[str, bytes], facts: ReportFacts) -> ReportFacts
 def test_what_was_altered_is_named_even_when_all_hashes_were_made_again(
     tmp_path: Path, edit: Edit, code: str, word: str
 ) -> None:
-    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
-    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    opened, files = unpacked(tmp_path)
     facts = edit(files, opened.manifest.facts)
     pack(tmp_path / "forged.clew.zip", facts, dict(files))
     problems = checked(tmp_path / "forged.clew.zip", tmp_path / "in").problems
@@ -231,10 +241,7 @@ def test_files_that_were_exchanged_or_added_are_named_when_only_the_archive_was_
         contents[PAGE] = contents[PAGE].replace(b"Lab report", b"Lab repost")
         for name, content in {**contents, "runs/other/journal.0001": b"x"}.items():
             new.writestr(name, content)
-    with (tmp_path / "b.clew.zip").open("r+b") as whole:
-        digest = digest_of(whole)
-        whole.seek(-64, os.SEEK_END)
-        whole.write(digest.encode())
+    made_whole(tmp_path / "b.clew.zip")
     texts = [one.text for one in open_handin(tmp_path / "b.clew.zip", tmp_path / "opened").faults]
     assert texts == [f"{PAGE} was changed since it was handed in.", "runs/other/journal.0001 was added to the bundle."]
 
@@ -320,11 +327,7 @@ def test_a_run_that_was_ended_before_its_last_evaluation_is_not_accused_of_hidin
 def test_the_table_of_a_class_names_a_run_that_two_students_handed_in(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", student="")
     names = ("Zoe", "=Anna")
-    found = [
-        (f"{name}.clew.zip", checked(bundle_of(run, tmp_path / f"{name}.clew.zip", name), tmp_path / name))
-        for name in names
-    ]
-    rows = class_rows(found)
+    rows = class_rows([handed_in(run, name, tmp_path) for name in names])
     assert [(row.student, row.ok, row.goals) for row in rows] == [("=Anna", False, "1 of 2"), ("Zoe", False, "1 of 2")]
     assert (rows[1].problems, rows[1].checked) == ((), "HANDED IN TWICE")
     assert rows[1].shared == (f"Run {RUN[:8]} was also handed in by =Anna.",)
@@ -420,11 +423,16 @@ def rewritten(bundle: Path, into: Path, change: Callable[[zipfile.ZipInfo], obje
             new.writestr(info, old.read(info))
         for info in new.infolist():
             change(info)
-    with into.open("r+b") as whole:
+    return made_whole(into)
+
+
+def made_whole(archive: Path) -> Path:
+    """Writes the last bytes of an archive again: the digest of all others."""
+    with archive.open("r+b") as whole:
         digest = digest_of(whole)
         whole.seek(-64, os.SEEK_END)
         whole.write(digest.encode())
-    return into
+    return archive
 
 
 def test_files_that_overlap_are_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -464,17 +472,15 @@ def test_a_time_that_is_none_is_named_and_ends_nothing(time: float, tmp_path: Pa
 
 
 def test_a_report_that_names_a_run_again_and_again_is_refused_at_once(tmp_path: Path) -> None:
-    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
+    opened, files = unpacked(tmp_path)
     facts = opened.manifest.facts
-    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
     pack(tmp_path / "b.clew.zip", msgspec.structs.replace(facts, runs=facts.runs * 1000), dict(files))
     verdict = checked(tmp_path / "b.clew.zip", tmp_path / "in")
     assert [one.text for one in verdict.problems] == [f"The report names the same run several times: {RUN[:8]}."]
 
 
 def test_the_page_of_another_version_is_not_checked_and_that_is_said(tmp_path: Path) -> None:
-    opened = open_handin(bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip"), tmp_path / "opened")
-    files = {name: (opened.folder / name).read_bytes() for name in opened.manifest.files}
+    opened, files = unpacked(tmp_path)
     files[PAGE] = b"<script>alert(1)</script>"
     claimed = [msgspec.structs.replace(goal, reached=True) for goal in opened.manifest.facts.goals]
     facts = msgspec.structs.replace(opened.manifest.facts, version="0.0.1", goals=tuple(claimed))
@@ -503,11 +509,7 @@ def test_a_copy_under_another_name_is_betrayed_by_its_times(tmp_path: Path) -> N
         "dora": made_run(tmp_path / "4", seconds=[0.1], student="", run=RUN[:-1] + "4"),
         "emil": made_run(tmp_path / "5", seconds=[0.1], student="", run=RUN[:-1] + "5"),
     }
-    found = [
-        (f"{name}.clew.zip", checked(bundle_of(run, tmp_path / f"{name}.clew.zip", name), tmp_path / name))
-        for name, run in runs.items()
-    ]
-    rows = class_rows(found)
+    rows = class_rows([handed_in(run, name, tmp_path) for name, run in runs.items()])
     assert {row.student for row in rows if row.checked == "ALTERED"} == {"anna", "ben"}
     problems = {row.student: row.problems for row in rows}
     short = RUN[:8]

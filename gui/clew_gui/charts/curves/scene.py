@@ -23,6 +23,7 @@ from clew_gui.charts.kit.ticks import (
     linear_ticks,
     log_ticks,
     settled_span,
+    span_of,
     x_span,
     x_ticks,
 )
@@ -371,9 +372,7 @@ def _whole_span(heights: FloatArray, setup: PlotSetup, log: bool) -> Span:
     finite = heights[np.isfinite(heights)]
     if not finite.size:
         return _EMPTY_SPAN[log]
-    low, high = float(finite.min()), float(finite.max())
-    half = 0.0 if high > low else 0.5 if log else 0.1 * abs(high) or 1.0
-    return _with_goals(Span(low - half, high + half), setup, log).padded(0.05)
+    return _with_goals(span_of([finite], False, air=0.0), setup, log).padded(0.05)
 
 
 def _y_ticks(setup: PlotSetup, span: Span, log: bool, height: int) -> tuple[Tick, ...]:

@@ -1,15 +1,14 @@
-"""What every chart can do, and a page of charts for a file."""
+"""What every chart can do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.kit.drawing import Drawing, Item, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.svg import svg
 from clew_gui.charts.kit.ticks import Span, within, zoomed
 
 
@@ -95,23 +94,6 @@ class Chart:
 
 Layout = Callable[[Box, TextSizes], Chart]
 """Lays a chart out in a box, with text of these sizes."""
-
-
-@dataclass(frozen=True)
-class ChartPage:
-    """What goes into a file: shapes on ``ground``, in ``width`` by ``height`` pixels, with a title and a text for
-    people who cannot see them."""
-
-    width: float
-    height: float
-    items: Sequence[Item]
-    title: str
-    description: str
-    ground: str
-
-    def svg(self, sizes: TextSizes) -> str:
-        """The page as an SVG document."""
-        return svg(self.items, (self.width, self.height), sizes, self.title, self.description, self.ground)
 
 
 def drawn(chart: Chart, theme: Theme, sizes: TextSizes) -> list[Item]:

@@ -27,8 +27,8 @@ _MERGED: Final = 1.0
 @dataclass(frozen=True, eq=False)
 class PlotLine:
     """A line in axis coordinates. ``index`` gives its colour and dash (-1: a grey that stays back); ``words`` describes
-    a point by its number, ``value`` is the last one in short. ``low`` and ``high`` are the ends of a range at each
-    point, ``path`` is what is drawn instead of the way from point to point."""
+    a point by its number, ``value`` is the last one in short. ``ranges`` [points, 2] are the ends of a range
+    at each point, ``path`` is what is drawn instead of the way from point to point."""
 
     name: str
     x: FloatArray
@@ -39,8 +39,7 @@ class PlotLine:
     width: float = 1.8
     dash: tuple[float, ...] | None = None
     marks: Shape | None = None
-    low: FloatArray | None = None
-    high: FloatArray | None = None
+    ranges: FloatArray | None = None
     path: tuple[FloatArray, FloatArray] | None = None
     strong: bool = False
 
@@ -142,9 +141,9 @@ def draw_line(drawing: Drawing, frame: Frame, line: PlotLine) -> None:
         drawing.path(*_thinned(columns, rows), stroke)
     elif columns.size > 1:
         drawing.path(columns, rows, stroke)
-    if line.low is not None and line.high is not None:
+    if line.ranges is not None:
         solid = Stroke(stroke.colour, stroke.width)
-        for x, low, high in zip(columns, frame.py(line.low), frame.py(line.high), strict=True):
+        for x, (low, high) in zip(columns, frame.py(line.ranges), strict=True):
             if low > high:
                 drawing.line(x, low, x, high, solid)
                 for end in (low, high):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,24 +22,28 @@ _BASELINES: Final = {"top": 0.95, "middle": 0.36, "bottom": -0.22}
 """How far below its y the base of a text is, in sizes of its font."""
 
 
-def svg(
-    items: Sequence[Item],
-    size: tuple[float, float],
-    sizes: TextSizes,
-    title: str,
-    description: str = "",
-    ground: str = "#FFFFFF",
-) -> str:
-    """A complete SVG document of ``size`` (width, height)."""
-    width, height = (f"{side:g}" for side in size)
-    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    head = (
-        f'<svg {names} width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" xml:space="preserve"'
-    )
-    fonts = 'font-family="Inter, Helvetica, Arial, sans-serif"'
-    said = f"<title>{for_html(title)}</title>" + (f"<desc>{for_html(description)}</desc>" if description else "")
-    body = "".join(_Writer(sizes).written(items))
-    return f'{head} {fonts}>{said}<rect width="{width}" height="{height}" fill="{ground}"/>{body}</svg>'
+@dataclass(frozen=True)
+class ChartPage:
+    """What goes into a file: shapes on ``ground``, in ``width`` by ``height`` pixels, with a title and a text for
+    people who cannot see them."""
+
+    width: float
+    height: float
+    items: Sequence[Item]
+    title: str
+    description: str
+    ground: str
+
+    def svg(self, sizes: TextSizes) -> str:
+        """The page as a complete SVG document."""
+        width, height = f"{self.width:g}", f"{self.height:g}"
+        names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+        view = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" xml:space="preserve"'
+        fonts = 'font-family="Inter, Helvetica, Arial, sans-serif"'
+        said = f"<title>{for_html(self.title)}</title>"
+        said += f"<desc>{for_html(self.description)}</desc>" if self.description else ""
+        ground = f'<rect width="{width}" height="{height}" fill="{self.ground}"/>'
+        return f"<svg {names} {view} {fonts}>{said}{ground}{''.join(_Writer(sizes).written(self.items))}</svg>"
 
 
 class _Writer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -46,6 +46,9 @@ def within(span: Span, full: Span) -> Span | None:
 
 # --- Ticks ------------------------------------------------------------------------------------------------------------
 # Ranges of axes and their ticks. A logarithmic axis works in log10 of its values throughout.
+
+LARGEST: Final = 1e300
+"""The end of an axis: between larger numbers the distance may overflow."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,19 @@ def x_span(last: float, planned: float, log: bool, first: float) -> Span:
         start = min(first, end / 10) if first > 0 else end / 1000
         return Span(math.log10(start), math.log10(end) + 0.015 * math.log10(end / start))
     return Span(0.0, end * 1.03)
+
+
+def span_of(values: Sequence[FloatArray], log: bool, air: float = 0.05) -> Span:
+    """Returns the range of an axis: all ``values`` with so much margin; log10 of them with ``log``."""
+    found = np.concatenate([*values, np.empty(0)])
+    found = np.log10(found) if log else np.clip(found, -LARGEST, LARGEST)
+    if not found.size:
+        return Span(0.0, 1.0)
+    low, high = float(found.min()), float(found.max())
+    if high - low < 1e-9 * max(abs(high), 1e-9):
+        half = 0.5 if log else 0.1 * abs(high) or 1.0
+        return Span(low - half, high + half)
+    return Span(low, high).padded(air)
 
 
 def settled_span(values: FloatArray, better: str, log: bool, starts: FloatArray | None = None) -> Span | None:

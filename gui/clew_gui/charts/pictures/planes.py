@@ -13,8 +13,7 @@ from clew_gui.charts.kit.drawing import Drawing, Stroke, rgb, widest
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.numbers import value_text
-from clew_gui.charts.kit.ticks import Span
-from clew_gui.charts.measured import span_of
+from clew_gui.charts.kit.ticks import Span, span_of
 from clew_gui.charts.pictures.taken import (
     Labels,
     class_labels,

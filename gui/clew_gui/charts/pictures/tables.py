@@ -11,8 +11,7 @@ from clew_gui.base.tokens import ink_on, mixed
 from clew_gui.charts.kit.drawing import RUN_WIDTH, Drawing, Stroke, rgb, widest
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.numbers import count_text, value_text
-from clew_gui.charts.kit.ticks import Span, log_ticks
-from clew_gui.charts.measured import LARGEST
+from clew_gui.charts.kit.ticks import LARGEST, Span, log_ticks
 from clew_gui.charts.pictures.taken import places_of, table, table_names
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
 from clew_gui.charts.surface import Heights, map_pixels

@@ -7,19 +7,9 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QSize
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 
-from clew_gui.charts.kit.chart import ChartPage
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.views.charts.painter import SIZES, paint
-from clew_shared.base.problem import ProblemError, problem
-
-
-def write_png(path: Path, image: QImage) -> None:
-    """Write pixels. Raises ``ProblemError`` where that cannot be done."""
-    if not QImageWriter(str(path), QByteArray(b"png")).write(image):
-        raise _not_written(path)
-
-
-def _not_written(path: Path) -> ProblemError:
-    return problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))
+from clew_shared.base.problem import problem
 
 
 def page_image(page: ChartPage, scale: float = 2.0) -> QImage:
@@ -36,12 +26,12 @@ def page_image(page: ChartPage, scale: float = 2.0) -> QImage:
 
 def write_page(path: Path, page: ChartPage, kind: str) -> None:
     """Writes a page as "png" or "svg". Raises ``ProblemError`` where that cannot be done."""
-    write_png(path, page_image(page)) if kind == "png" else write_svg(path, page)
-
-
-def write_svg(path: Path, page: ChartPage) -> None:
-    """Writes a page as a drawing. Raises ``ProblemError`` where that cannot be done."""
     try:
-        path.write_text(page.svg(SIZES), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise _not_written(path) from error
+        if kind == "png":
+            written = QImageWriter(str(path), QByteArray(b"png")).write(page_image(page))
+        else:
+            written = path.write_text(page.svg(SIZES), encoding="utf-8", newline="\n") > 0
+    except OSError:
+        written = False
+    if not written:
+        raise problem("plots.export", f"{path} could not be written.", "Choose a folder you may write to.", str(path))

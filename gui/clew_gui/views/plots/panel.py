@@ -17,12 +17,13 @@ from clew_gui.charts.curves.model import RunStyle, View
 from clew_gui.charts.curves.scene import SceneBuilder
 from clew_gui.charts.curves.smoothing import window_for
 from clew_gui.charts.curves.units import knows
-from clew_gui.charts.kit.chart import Chart, ChartPage
+from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.drawing import Drawing, Group
 from clew_gui.charts.kit.numbers import count_text
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.session.runs import RunModel
-from clew_gui.views.charts.files import page_image, write_png, write_svg
+from clew_gui.views.charts.files import page_image, write_page
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.plots.pages import BOTH, PAGES, kinds_of, offered
@@ -308,14 +309,6 @@ class ConvergencePlots(QWidget):
         """Put the plots on the clipboard as a picture."""
         QGuiApplication.clipboard().setImage(page_image(self._picture()))
 
-    def save_png(self, path: Path, scale: float = 2.0) -> None:
-        """Write a PNG with ``scale`` pixels per logical pixel; raises ProblemError."""
-        write_png(path, page_image(self._picture(), scale))
-
-    def save_svg(self, path: Path) -> None:
-        """Write an SVG; raises ProblemError."""
-        write_svg(path, self._picture())
-
     def _table(self) -> Callable[[Path], None]:
         """Returns a function that writes every value that is shown: the values shown now, even if new ones arrive
         before it has written them."""
@@ -335,7 +328,7 @@ class ConvergencePlots(QWidget):
             self._writer.start(path, self._table())
         else:
             try:
-                self.save_png(path) if kind == "png" else self.save_svg(path)
+                write_page(path, self._picture(), kind)
             except ProblemError as error:
                 self.failed.emit(error.problems[0])
             else:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from clew_gui.charts.curves.model import PlotSetup, RunEvent, RunStyle, View, resolve_plots
+from clew_gui.charts.curves.pixel_columns import Curve
 from clew_gui.charts.curves.readout import prominent, read, summary
 from clew_gui.charts.curves.scene import Room, Scene, SceneBuilder
 from clew_gui.charts.kit.clip import drawable
@@ -61,6 +62,13 @@ def runs() -> Runs:
 
 def build(runs: Runs, setups: tuple[PlotSetup, ...], view: View | None = None) -> Scene:
     return SceneBuilder().build(setups, runs, view or View(), ROOM)
+
+
+def curve_of(scene: Scene, run: str = "1", plot: int = 0) -> Curve:
+    """A run's main curve."""
+    found = scene.plots[plot].headline(run)
+    assert found is not None
+    return found
 
 
 def test_a_card_becomes_plots(setups: tuple[PlotSetup, ...]) -> None:
@@ -126,12 +134,10 @@ def test_a_quiet_line_leaves_room_for_its_loud_values(setups: tuple[PlotSetup, .
 
 
 def test_evaluations_keep_their_points_in_every_view(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
-    curve = build(runs, setups).plots[1].headline("1")
-    assert curve is not None
+    curve = curve_of(build(runs, setups), plot=1)
     assert curve.sparse
     assert curve.x.tolist() == list(range(0, 1000, 100))
-    zoomed = build(runs, setups, View(zoom=Span(310, 390))).plots[1].headline("1")
-    assert zoomed is not None
+    zoomed = curve_of(build(runs, setups, View(zoom=Span(310, 390))), plot=1)
     assert zoomed.x.tolist() == [300, 400]
     assert not zoomed.ends
 
@@ -157,8 +163,7 @@ def test_values_that_a_log_axis_cannot_hold_are_said(setups: tuple[PlotSetup, ..
     run = one()
     record(run.history, "loss", 0, [1.0, 0.1, 0.0, 0.0, 0.001])
     scene = build((run,), setups)
-    curve = scene.plots[0].headline("1")
-    assert curve is not None
+    curve = curve_of(scene)
     assert curve.x.tolist() == [0, 1, 4]
     assert scene.notes == ("A log axis cannot show values of 0 or less; they are left out.",)
     assert build((run,), setups, View(log_y=False)).notes == ()
@@ -169,8 +174,7 @@ def test_log_x_begins_at_the_first_step_behind_zero(runs: Runs, setups: tuple[Pl
     assert scene.full.low == 0.0
     assert scene.full.high > math.log10(2000)
     assert {"1", "10", "100", "1,000"} <= {tick.text for tick in scene.ticks}
-    curve = scene.plots[0].headline("1")
-    assert curve is not None
+    curve = curve_of(scene)
     assert 0 <= curve.x[0] < 0.01
 
 
@@ -188,8 +192,7 @@ def test_where_a_run_stopped_giving_numbers(setups: tuple[PlotSetup, ...]) -> No
     run = one()
     record(run.history, "loss", 0, [2.0, 20.0, 2e30, np.inf, np.nan, np.nan])
     scene = build((run,), setups)
-    curve = scene.plots[0].headline("1")
-    assert curve is not None
+    curve = curve_of(scene)
     assert curve.bad_x == 3
     assert "infinite from step 3" in summary(scene)
 
@@ -329,8 +332,7 @@ def test_where_a_part_of_the_journal_is_damaged_the_curve_has_a_gap(
         record(run.history, "loss", first, rng.uniform(0.5, 1.5, end - first))
     evaluate(run.history, "test_accuracy", [0, 500, 999], [0.1, 0.5, 0.6])
     scene = build((run,), setups, View(log_x=log, smoothing=smoothing))
-    curve = scene.plots[0].headline("1")
-    assert curve is not None
+    curve = curve_of(scene)
     gap = np.array([399.0, 600.0])
     np.testing.assert_allclose(curve.gaps[-1], np.log10(gap) if log else gap)
     for x, y in (curve.line, curve.raw_line):

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.kit.chart import ChartPage
 from clew_gui.charts.kit.drawing import Drawing, Group, Path, Stroke, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.svg import ChartPage
 
 SIZES = UsualSizes()
 
