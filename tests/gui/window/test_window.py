@@ -665,11 +665,11 @@ def test_sizes_folds_exercise_and_theme_are_remembered(open_window: Opener) -> N
     first.actions.choose_theme("dark")
     first.window.show_tab(0)
     first.window.close()
+    assert memory.state.theme == "dark"
     again = open_window(memory=memory, exercise="")
     assert again.window.head.title.text() == "CNN on MNIST"
     assert not again.window.next_run.isVisible()
     assert again.window.head.tabs.currentIndex() == 0
-    assert memory.state.theme == "dark"
     assert again.window.width() == 1300
     again.window.reset_layout()
     assert again.window.next_run.isVisible()

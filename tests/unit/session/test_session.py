@@ -374,17 +374,15 @@ def test_a_run_that_was_summed_up_shows_its_end_goals_and_best_before_its_journa
     summary = Summaries(places, [card]).of(folder.path)
     model = RunModel(summary.spec or RunSpec(exercise=""), 1, folder.path, "")
     model.copied, model.summary = folder.journal(1).stat().st_size, summary
-    results = Results()
-    results.cards = {card.id: card}
+    judge = Results()
+    judge.cards = {card.id: card}
     assert (model.state, model.unread, model.at_rest) == (RunState.FINISHED, False, True)
-    assert [goal.id for goal in card.goals if results.reached(goal, model)] == ["slides"]
-    assert results.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(
-        0.9079
-    )
+    assert [goal.id for goal in card.goals if judge.reached(goal, model)] == ["slides"]
+    assert judge.best(next(one for one in card.metrics if one.name == "test_accuracy"), model) == pytest.approx(0.9079)
     asking = msgspec.structs.replace(card.goals[0], question="Why?")
-    assert not results.reached(asking, model), "its question has no answer yet"
-    results.answers_of = lambda _exercise: {"Why?": "It must be."}
-    assert results.reached(asking, model)
+    assert not judge.reached(asking, model), "its question has no answer yet"
+    judge.answers_of = lambda _exercise: {"Why?": "It must be."}
+    assert judge.reached(asking, model)
     assert not model.history.metrics
     model.history.feed(1, Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=""))
     model.took(1, model.copied, model.copied)
