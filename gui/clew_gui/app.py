@@ -83,7 +83,7 @@ class Program(QObject):
         self.controller = WindowController(window, catalogue, places, self.session)
         self.checker = DataChecker(self, places)
         self.handins = HandinCheck(window)
-        window.next_run.check_data_with(self.checker.check)
+        window.next_run.data_choice.start_check(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self.actions = WindowActions(app, window, self.controller, places, self.sites)
@@ -202,7 +202,7 @@ class Program(QObject):
         controls = self.window.run_view.controls
         card = self.controller.scope.card
         place, asked = self.window.next_run.where.left()
-        data, folder, files = self.window.next_run.data_left()
+        data = self.window.next_run.data_choice
         return msgspec.structs.replace(
             self.window.left_as(self.state),
             exercise=card.id if card is not None else "",
@@ -215,9 +215,9 @@ class Program(QObject):
             asked=asked,
             runs=self.controller.scope.board.left(),
             forms={exercise: to_table(spec) for exercise, spec in self.window.next_run.drafts().items()},
-            data=data,
-            data_folder=folder,
-            data_files=files,
+            data=data.choice,
+            data_folder=data.folder,
+            data_files=data.kept,
             sort=self.window.bottom.model.sorting(),
             log_shown=self.window.bottom.tabs.currentIndex() == 1,
             unit=controls.units.current(),

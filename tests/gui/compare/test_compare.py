@@ -319,8 +319,7 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
 
 
 def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, session: FakeSession, qtbot: QtBot) -> None:
-    bad = session.add("softmax", optimizer="sgd", learning_rate=900.0)
-    bad.begin(100)
+    bad = session.add("softmax", optimizer="sgd", learning_rate=900.0).begin(100)
     wild = np.full(100, 1e30, "<f4").tobytes()
     bad.feed(Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(wild, wild)))
     session.tell(new=frozenset((bad.id,)))
@@ -349,8 +348,7 @@ def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: Fa
 
 
 def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program, session: FakeSession) -> None:
-    run = session.add("softmax", learning_rate=900.0)
-    run.begin(100)
+    run = session.add("softmax", learning_rate=900.0).begin(100)
     wild = np.full(60, np.nan, "<f4").tobytes()
     run.feed(Points(schema=1, first=0, count=60, seconds=1.0, clock=1.0, values=(wild, wild)))
     run.end()

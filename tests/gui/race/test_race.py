@@ -92,7 +92,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     form = program.window.next_run
     form.form.row("order").editor.set_value("shuffle")
     form.form.row("batch_size").editor.set_value(50)
-    form.use_data("digits")
+    form.data_choice.use("digits")
     card = program.controller.scope.card
     assert card is not None
     shared = shared_words(card, form.spec())

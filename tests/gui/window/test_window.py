@@ -87,14 +87,14 @@ def test_ctrl_enter_runs_from_inside_a_field_and_selects_that_run_alone(softmax:
     session, field = session_of(softmax), softmax.window.next_run.form.row("steps").editor.widget()
     session.tell(new=frozenset((session.add().id,)))
     tick(softmax)
-    assert softmax.window.bottom.chosen_runs() == list(session.runs)
+    assert softmax.window.bottom.table.chosen_runs() == list(session.runs)
     field.setFocus()
     handle = softmax.window.windowHandle()
     QTest.keyPress(handle, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     tick(softmax)  # while the key is held
     QTest.keyRelease(handle, Qt.Key.Key_Return)
     assert [what[0] for what in session.asked] == ["start"]
-    assert softmax.window.bottom.chosen_runs() == [list(session.runs)[1]]
+    assert softmax.window.bottom.table.chosen_runs() == [list(session.runs)[1]]
 
 
 def drawn_to(program: Program) -> float:

@@ -63,15 +63,14 @@ class WindowController(QObject):
         self._started: set[str] = set()
         self._listed = False
         window.lab.fill(catalogue)
-        window.lab.opened.connect(self.open_exercise)
+        window.lab.tree.opened.connect(self.open_exercise)
         window.next_run.run_asked.connect(self._run_asked)
         window.next_run.edited.connect(self._form_edited)
-        window.bottom.chosen.connect(self.select)
+        window.bottom.table.chosen.connect(self.select)
         window.bottom.model.toggled.connect(self.show_curve)
-        window.bottom.log_shown.connect(self.panels.log)
-        window.bottom.details_shown.connect(self.panels.details)
+        window.bottom.tabs.currentChanged.connect(self.panels.below)
         window.bottom.details.other_chosen.connect(self._compare_with)
-        window.bottom.filter_edited.connect(self._filter)
+        window.bottom.filter.textChanged.connect(self._filter)
         window.bottom.column_toggled.connect(self._toggle_column)
         bridge.catalogue.connect(self.take_catalogue)
         bridge.arrived.connect(self._arrived)
@@ -457,7 +456,7 @@ class WindowController(QObject):
         self.panels.loading()
 
     def _data_found(self) -> None:
-        self.window.next_run.data_found(self.scope.session.link.datasets, not self.scope.listed)
+        self.window.next_run.data_choice.found(self.scope.session.link.datasets, not self.scope.listed)
         self.panels.data()
 
     def _ticked(self) -> None:

@@ -151,7 +151,7 @@ class PanelUpdater:
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
-        if not self._window.bottom.shows_log():
+        if not self._window.bottom.log.isVisible():
             return
         panel, run = self._window.bottom.log, self._scope.run()
         if run is None:
@@ -171,7 +171,7 @@ class PanelUpdater:
         """Shows the selected run's details beside those of the chosen run or the baseline, only while they are
         visible."""
         scope, bottom = self._scope, self._window.bottom
-        if not bottom.shows_details() or scope.card is None:
+        if not bottom.details.isVisible() or scope.card is None:
             return
         run, runs = scope.run(), {one.id: one for one in scope.runs()}
         if run is None:

@@ -32,7 +32,7 @@ class Removal:
 
     def remove(self) -> None:
         """Take the selected runs out of the list; for some seconds they can be taken back."""
-        run, chosen = self._controller.scope.run(), set(self._controller.window.bottom.chosen_runs())
+        run, chosen = self._controller.scope.run(), set(self._controller.window.bottom.table.chosen_runs())
         runs = [one for one in self._controller.scope.runs() if one.id in chosen]
         if len(runs) > 1:
             self._remove_all([one for one in runs if one.state in TERMINAL], len(runs))

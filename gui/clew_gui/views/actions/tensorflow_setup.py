@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from clew_gui.targets.local_environment import DISK_BYTES, DOWNLOAD_BYTES, Progress
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, ProgressBar, label
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
@@ -108,7 +108,7 @@ class TensorFlowSetup(QObject):
         self._dialog = None
 
 
-class _SetupDialog(Dialog):
+class _SetupDialog(FittedDialog):
     def __init__(self, window: MainWindow, appearance: Appearance) -> None:
         super().__init__(window, "Install TensorFlow", _SENTENCE)
         self._bar = ProgressBar("Installation of TensorFlow")
@@ -135,5 +135,6 @@ class _SetupDialog(Dialog):
     def show_failed(self, sentence: str) -> None:
         """Says why it ended; it can be tried again."""
         self._bar.hide()
-        self.say_wrong(self._step, [sentence])
+        self._step.setText(sentence)
+        self.fit_height()
         self.install.allow(True)

@@ -82,11 +82,10 @@ class WindowActions(QObject):
         window.run_view.controls.log.toggled.connect(window.actions_["log_scale"].setChecked)
         window.run_view.controls.whole.toggled.connect(window.actions_["whole_y"].setChecked)
         window.top.site.clicked.connect(self.show_place)
-        window.guide.code_asked.connect(self.show_code)
-        window.next_run.code_asked.connect(self.show_code)
+        window.next_run.code.clicked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
-        window.bottom.export_asked.connect(self.export_table)
-        window.bottom.remove_asked.connect(self.removal.remove)
+        window.bottom.export.clicked.connect(self.export_table)
+        window.bottom.table.remove_asked.connect(self.removal.remove)
         card = window.run_view.card
         card.remedies = lambda found, run: window.messages.remedies(found, run)
         card.reason.said.connect(window.messages.forget)
@@ -107,7 +106,7 @@ class WindowActions(QObject):
         if ways := self.sites.remedies(found) or window.remedies.of(found.remedies):
             return ways
         if kind == "data":
-            return (RemedyButton("Choose file…", window.next_run.choose_data),)
+            return (RemedyButton("Choose file…", window.next_run.data_choice.ask_file),)
         if run:
             return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
         if kind == "exercise":
@@ -145,7 +144,7 @@ class WindowActions(QObject):
 
     def chosen_runs(self) -> list[RunModel]:
         """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self.controller.scope.run(), set(self.window.bottom.chosen_runs())
+        run, chosen = self.controller.scope.run(), set(self.window.bottom.table.chosen_runs())
         found = [one for one in self.controller.scope.runs() if one.id in chosen]
         return found if len(found) > 1 or run is None else [run]
 
