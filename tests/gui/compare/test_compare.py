@@ -67,14 +67,19 @@ def numbers(program: Program) -> list[int]:
     return [row.number for row in program.window.bottom.model.rows()]
 
 
-def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program, session: FakeSession) -> None:
-    bottom, runs = program.window.bottom, list(session.runs)
-    program.window.bottom.select(runs[2])
+def note(program: Program, **values: str) -> None:
+    """Write this about the selected runs."""
     program.window.actions_["note"].trigger()
     dialog = program.window.findChild(FormDialog)
     assert dialog is not None
-    dialog.form.set_values({"name": "Warm start", "tags": "good, fast"})
+    dialog.form.set_values(values)
     dialog.go.click()
+
+
+def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program, session: FakeSession) -> None:
+    bottom, runs = program.window.bottom, list(session.runs)
+    program.window.bottom.select(runs[2])
+    note(program, name="Warm start", tags="good, fast")
     assert session.runs[runs[2]].note.tags == ("good", "fast")
     assert program.window.run_view.card.title.whole() == "Run 3, Warm start"
     for text, kept in (
@@ -127,11 +132,7 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
     QTest.keyClick(table, Qt.Key.Key_Space)
     first = {row.shown for row in program.window.bottom.model.rows()}
     assert len(first) == 1, "all as the one at the cursor"
-    program.window.actions_["note"].trigger()
-    dialog = program.window.findChild(FormDialog)
-    assert dialog is not None
-    dialog.form.set_values({"tags": "old"})
-    dialog.go.click()
+    note(program, tags="old")
     assert {session.runs[run].note.tags for run in runs} == {("old",)}
     program.window.actions_["remove"].trigger()
     assert numbers(program) == []

@@ -491,12 +491,20 @@ def test_a_text_of_several_lines_has_a_field_of_several_lines_and_its_example(qt
     assert field.toPlainText() == ""
 
 
-def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: QtBot) -> None:
-    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
-    editor = make_editor(spec)
+PLANE = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
+
+
+@pytest.fixture
+def points(qtbot: QtBot) -> PointsEdit:
+    """The field for points in a plane."""
+    editor = make_editor(PLANE)
     assert isinstance(editor, PointsEdit)
     qtbot.addWidget(editor)
-    square, (left, right) = editor.square, (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)
+    return editor
+
+
+def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(points: PointsEdit, qtbot: QtBot) -> None:
+    editor, square, (left, right) = points, points.square, (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)
     QTest.mouseClick(square, left, pos=square.at(0, 0).toPoint())
     with qtbot.waitSignal(editor.edited):
         QTest.mouseClick(square, right, pos=square.at(1, 1).toPoint())
@@ -507,13 +515,10 @@ def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: Q
     assert list(square.points) == [(0.5, -0.25, 0), (-1.0, 1.0, 1)]
 
 
-def test_a_click_writes_nothing_over_a_text_that_cannot_be_read(qtbot: QtBot) -> None:
-    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
-    editor = make_editor(spec)
-    assert isinstance(editor, PointsEdit)
-    qtbot.addWidget(editor)
+def test_a_click_writes_nothing_over_a_text_that_cannot_be_read(points: PointsEdit) -> None:
+    editor = points
     editor.set_value("0.5,-0.25,0 1,1")
-    assert convert(spec, editor.raw())[1] is not None
+    assert convert(PLANE, editor.raw())[1] is not None
     QTest.mouseClick(editor.square, Qt.MouseButton.LeftButton, pos=editor.square.at(0, 0).toPoint())
     assert editor.raw() == "0.5,-0.25,0 1,1"
     editor.set_value("0.5,-0.25,0 1,1,1")

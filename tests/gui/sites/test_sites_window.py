@@ -455,8 +455,8 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
 
 
 def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Student) -> None:
-    card = student.window.run_view.card
-    student.site.queue(student.send())
+    card, job = student.window.run_view.card, student.send()
+    student.site.queue(job)
     student.says("Queued")
     assert not card.log_in.isVisible()
     sites = student.program.sites
