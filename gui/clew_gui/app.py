@@ -84,7 +84,7 @@ class Program(QObject):
         self.controller = WindowController(window, catalogue, places, self.session, self.state)
         self.checker = DataChecker(self, places)
         self.handins = HandinCheck(window)
-        window.next_run.check_data_with(self.checker.check)
+        window.next_run.data_choice.start_check(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
         self.actions = WindowActions(app, window, self.controller, places, self.sites)

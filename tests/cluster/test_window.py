@@ -260,7 +260,7 @@ def begin(student: Student, steps: int) -> str:
     """Run on the cluster what the form says, for so many steps; the run, which is selected then."""
     form, before = student.window.next_run, set(student.program.controller.model.runs())
     form.where.choose("site:otp")
-    form.use_data("digits")
+    form.data_choice.use("digits")
     form.form.row("steps").editor.set_value(steps)
     form.run.click()
     student.until(lambda: student.program.controller.model.run() not in {None, *before}, LIMIT_S)
@@ -311,7 +311,7 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
     """Two optimizers, three rates and two seeds in one allocation; what is left of it in a second one."""
     form, scope = student.window.next_run, student.program.controller.model
     form.where.choose("site:otp")
-    form.use_data("digits")
+    form.data_choice.use("digits")
     form.form.row("steps").editor.set_value(20)
     dialog = sweep_dialog(student)
     dialog.form.row("optimizer").editor.set_value("sgd, adam")

@@ -222,7 +222,7 @@ class FakeRun(RunModel):
         for event in events:
             self.history.feed(max(1, self.history.fold.attempt), event)
 
-    def begin(self, steps: int = 500, when: float = 0.0) -> None:
+    def begin(self, steps: int = 500, when: float = 0.0) -> FakeRun:
         """As a trainer begins."""
         when = when or time.time()
         self.feed(
@@ -241,8 +241,9 @@ class FakeRun(RunModel):
             Schema(id=1, metrics=(LOSS, ACCURACY, TEST), batch_size=100, samples_per_epoch=50_000, time=when),
             State(state=RunState.RUNNING, time=when),
         )
+        return self
 
-    def train(self, count: int, seconds: float = 0.1, when: float = 0.0) -> None:
+    def train(self, count: int, seconds: float = 0.1, when: float = 0.0) -> FakeRun:
         """Record so many steps of a curve that falls, with noise."""
         first = self.history.fold.step
         steps = np.arange(first, first + count)
@@ -259,17 +260,20 @@ class FakeRun(RunModel):
                 schema=1, first=first, count=count, seconds=seconds, clock=end, values=values, time=when or time.time()
             )
         )
+        return self
 
-    def evaluate(self, value: float, when: float = 0.0) -> None:
+    def evaluate(self, value: float, when: float = 0.0) -> FakeRun:
         """Record a test accuracy."""
         self.feed(Evaluation(step=self.history.fold.step, values={"test_accuracy": value}, time=when or time.time()))
+        return self
 
-    def end(self, state: RunState = RunState.FINISHED, reason: str = "", when: float = 0.0) -> None:
+    def end(self, state: RunState = RunState.FINISHED, reason: str = "", when: float = 0.0) -> FakeRun:
         """As a trainer ends."""
         trouble = Problem("run.nan", reason, "Take a smaller rate.") if state is RunState.FAILED else None
         self.feed(
             State(state=state, reason=reason, step=self.history.fold.step, time=when or time.time(), problem=trouble)
         )
+        return self
 
 
 class FakeSession(Session):

@@ -66,14 +66,19 @@ def numbers(program: Program) -> list[int]:
     return [row.number for row in program.window.bottom.model.rows()]
 
 
-def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program, session: FakeSession) -> None:
-    bottom, runs = program.window.bottom, list(session.runs)
-    program.window.bottom.select(runs[2])
+def note(program: Program, **values: str) -> None:
+    """Write this about the selected runs."""
     program.window.actions_["note"].trigger()
     dialog = program.window.findChild(FormDialog)
     assert dialog is not None
-    dialog.form.set_values({"name": "Warm start", "tags": "good, fast"})
+    dialog.form.set_values(values)
     dialog.go.click()
+
+
+def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program, session: FakeSession) -> None:
+    bottom, runs = program.window.bottom, list(session.runs)
+    program.window.bottom.select(runs[2])
+    note(program, name="Warm start", tags="good, fast")
     assert session.runs[runs[2]].note.tags == ("good", "fast")
     assert program.window.run_view.card.title.whole() == "Run 3, Warm start"
     for text, kept in (
@@ -126,11 +131,7 @@ def test_several_selected_runs_are_ticked_tagged_and_removed_together(program: P
     QTest.keyClick(table, Qt.Key.Key_Space)
     first = {row.shown for row in program.window.bottom.model.rows()}
     assert len(first) == 1, "all as the one at the cursor"
-    program.window.actions_["note"].trigger()
-    dialog = program.window.findChild(FormDialog)
-    assert dialog is not None
-    dialog.form.set_values({"tags": "old"})
-    dialog.go.click()
+    note(program, tags="old")
     assert {session.runs[run].note.tags for run in runs} == {("old",)}
     program.window.actions_["remove"].trigger()
     assert numbers(program) == []
@@ -314,8 +315,7 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
 
 
 def test_a_run_that_diverges_does_not_flatten_the_others(program: Program, session: FakeSession, qtbot: QtBot) -> None:
-    bad = session.add("softmax", optimizer="sgd", learning_rate=900.0)
-    bad.begin(100)
+    bad = session.add("softmax", optimizer="sgd", learning_rate=900.0).begin(100)
     wild = np.full(100, 1e30, "<f4").tobytes()
     bad.feed(Points(schema=1, first=0, count=100, seconds=1.0, clock=1.0, values=(wild, wild)))
     session.tell(new=frozenset((bad.id,)))
@@ -344,8 +344,7 @@ def test_curve_styles_begin_anew_for_what_is_shown(program: Program, session: Fa
 
 
 def test_a_run_that_diverged_says_so_in_the_colour_of_a_warning(program: Program, session: FakeSession) -> None:
-    run = session.add("softmax", learning_rate=900.0)
-    run.begin(100)
+    run = session.add("softmax", learning_rate=900.0).begin(100)
     wild = np.full(60, np.nan, "<f4").tobytes()
     run.feed(Points(schema=1, first=0, count=60, seconds=1.0, clock=1.0, values=(wild, wild)))
     run.end()

@@ -198,7 +198,7 @@ def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(pa
     assert panel.spec().data == "mnist"
     panel.set_card(fakes.card())
     assert (panel.spec().preset, panel.spec().data) == ("tiny", "digits"), "as the form was left"
-    panel.use_data("digits")
+    panel.data_choice.use("digits")
     panel.slides.click()
     assert panel.spec().data == "digits"
     assert panel.spec().params["steps"] == 500
@@ -207,16 +207,16 @@ def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(pa
 
 def test_a_preset_with_other_data_than_its_own_is_custom(panel: NextRun) -> None:
     choose_preset(panel, "tiny")
-    panel.use_data("mnist")
+    panel.data_choice.use("mnist")
     assert panel.preset.currentText() == "Custom"
     assert (panel.spec().preset, panel.spec().data) == ("", "mnist")
 
 
 def test_an_exercise_made_for_the_digits_starts_with_them_whatever_the_lab_takes(panel: NextRun) -> None:
-    panel.use_data("mnist")
+    panel.data_choice.use("mnist")
     panel.set_card(fakes.card(id="few", datasets=("digits", "mnist")))
     assert panel.spec().data == "digits"
-    panel.use_data("mnist")
+    panel.data_choice.use("mnist")
     panel.set_card(fakes.card())
     panel.set_card(fakes.card(id="few", datasets=("digits", "mnist")))
     assert panel.spec().data == "mnist", "a person chose it there"
@@ -239,7 +239,7 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
         file.touch()
     panel.set_card(fakes.card(id="anomaly"))
     for file in (tmp_path / "flowers", *files):
-        panel.use_file(str(file))
+        panel.data_choice.use(str(file))
     assert panel.spec().data == str(files[-1])
     panel.set_card(fakes.card())
     assert panel.spec().data == "mnist"
@@ -251,14 +251,14 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
     assert panel.spec().data == str(files[0])
     panel.set_card(fakes.card(id="anomaly"))
     assert panel.spec().data == str(files[-1])
-    panel.use_data("digits")
+    panel.data_choice.use("digits")
     panel.set_card(fakes.card(id="cnn"))
     assert panel.spec().data == "digits", "a data set is for all exercises"
 
     later = NextRun(Appearance())
     qtbot.addWidget(later)
-    data, folder, kept = panel.data_left()
-    later.recall(panel.drafts(), data, folder, kept)
+    left = panel.data_choice
+    later.recall(panel.drafts(), left.choice, left.folder, left.kept)
     for exercise, wanted in (("softmax", str(files[0])), ("anomaly", "digits")):
         later.set_card(fakes.card(id=exercise))
         assert later.spec().data == wanted
@@ -269,13 +269,13 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
 
 
 def test_a_file_of_a_data_set_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
-    panel.use_file("/nowhere/my.npz")
+    panel.data_choice.use("/nowhere/my.npz")
     assert panel.run.toolTip() == "There is no file or folder /nowhere/my.npz."
     assert not panel.run.isEnabled()
     assert panel.data_choice.choose.isVisible()
     mine = tmp_path / "my.npz"
     mine.touch()
-    panel.use_file(str(mine))
+    panel.data_choice.use(str(mine))
     assert panel.run.isEnabled()
     assert panel.data.currentText() == "my.npz"
     assert panel.own_file.whole() == str(tmp_path)
@@ -492,12 +492,20 @@ def test_a_text_of_several_lines_has_a_field_of_several_lines_and_its_example(qt
     assert field.toPlainText() == ""
 
 
-def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: QtBot) -> None:
-    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
-    editor = make_editor(spec)
+PLANE = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
+
+
+@pytest.fixture
+def points(qtbot: QtBot) -> PointsEdit:
+    """The field for points in a plane."""
+    editor = make_editor(PLANE)
     assert isinstance(editor, PointsEdit)
     qtbot.addWidget(editor)
-    square, (left, right) = editor.square, (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)
+    return editor
+
+
+def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(points: PointsEdit, qtbot: QtBot) -> None:
+    editor, square, (left, right) = points, points.square, (Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton)
     QTest.mouseClick(square, left, pos=square.at(0, 0).toPoint())
     with qtbot.waitSignal(editor.edited):
         QTest.mouseClick(square, right, pos=square.at(1, 1).toPoint())
@@ -508,13 +516,10 @@ def test_points_are_set_and_removed_with_the_mouse_and_are_text_as_well(qtbot: Q
     assert list(square.points) == [(0.5, -0.25, 0), (-1.0, 1.0, 1)]
 
 
-def test_a_click_writes_nothing_over_a_text_that_cannot_be_read(qtbot: QtBot) -> None:
-    spec = ParamSpec(name="own", label="Own points", kind="text", default="", plane=True)
-    editor = make_editor(spec)
-    assert isinstance(editor, PointsEdit)
-    qtbot.addWidget(editor)
+def test_a_click_writes_nothing_over_a_text_that_cannot_be_read(points: PointsEdit) -> None:
+    editor = points
     editor.set_value("0.5,-0.25,0 1,1")
-    assert convert(spec, editor.raw())[1] is not None
+    assert convert(PLANE, editor.raw())[1] is not None
     QTest.mouseClick(editor.square, Qt.MouseButton.LeftButton, pos=editor.square.at(0, 0).toPoint())
     assert editor.raw() == "0.5,-0.25,0 1,1"
     editor.set_value("0.5,-0.25,0 1,1,1")

@@ -100,11 +100,7 @@ def test_an_answer_in_the_guide_ticks_the_goal_that_asks_for_it(
     open_window: Opener, places: Places, qtbot: QtBot
 ) -> None:
     session = fakes.FakeSession()
-    run = session.add("softmax")
-    run.begin(100)
-    run.train(100)
-    run.evaluate(0.95)
-    run.end()
+    session.add("softmax").begin(100).train(100).evaluate(0.95).end()
     guide = "## Questions\n\n- Why is it so?\n"
     goals = (msgspec.structs.replace(fakes.GOAL, question="Why is it so?"),)
     known = msgspec.structs.replace(fakes.catalogue(), exercises=(fakes.card(guide=guide, goals=goals),))

@@ -14,12 +14,7 @@ from tests.gui.fakes import FakeRun, FakeSession
 
 
 def trained(session: FakeSession, accuracy: float) -> FakeRun:
-    run = session.add()
-    run.begin(60)
-    run.train(60)
-    run.evaluate(accuracy)
-    run.end()
-    return run
+    return session.add().begin(60).train(60).evaluate(accuracy).end()
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ def details_of(program: Program) -> dict[str, str]:
 
 def test_the_details_follow_a_run(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500, 1_764_000_000.0)
+    run = session.add().begin(500, 1_764_000_000.0)
     program = open_window(session)
     program.window.bottom.show_details()
     assert details_of(program)["State"] == "Running"
@@ -32,9 +31,7 @@ def test_the_details_follow_a_run(open_window: Opener) -> None:
 
 def test_the_menu_traces_a_run_that_trains_and_the_details_say_it(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500, 1_764_000_000.0)
-    run.train(100, 1.0, 1_764_000_001.0)
+    run = session.add().begin(500, 1_764_000_000.0).train(100, 1.0, 1_764_000_001.0)
     program = open_window(session)
     action = program.window.actions_["trace"]
     assert action.isEnabled()
@@ -53,8 +50,6 @@ def test_the_menu_traces_a_run_that_trains_and_the_details_say_it(open_window: O
 @pytest.mark.parametrize("state", [RunState.FINISHED, RunState.FAILED])
 def test_a_run_that_is_over_cannot_be_traced(open_window: Opener, state: RunState) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500, 1_764_000_000.0)
-    run.end(state, "")
+    session.add().begin(500, 1_764_000_000.0).end(state, "")
     program = open_window(session)
     assert not program.window.actions_["trace"].isEnabled()

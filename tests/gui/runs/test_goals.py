@@ -70,11 +70,7 @@ def test_of_a_history_that_was_begun_anew_nothing_read_before_counts() -> None:
 
 def test_a_run_that_is_better_than_the_tolerance_allows_is_named() -> None:
     session = fakes.FakeSession()
-    run = session.add("softmax")
-    run.begin(100)
-    run.train(100)
-    run.evaluate(0.9763)
-    run.end()
+    run = session.add("softmax").begin(100).train(100).evaluate(0.9763).end()
     goal = Goal(id="slides", text="95.97 %", metric="test_accuracy", op="near", value=0.9597, tolerance=0.005)
     results = Results()
     assert not results.reached(goal, run)
@@ -85,11 +81,7 @@ def test_a_run_that_was_set_otherwise_than_the_goal_asks_is_named_in_the_guide_a
     open_window: Opener,
 ) -> None:
     session = fakes.FakeSession()
-    run = session.add("softmax", batch_size=32)
-    run.begin(100)
-    run.train(100)
-    run.evaluate(0.95)
-    run.end()
+    session.add("softmax", batch_size=32).begin(100).train(100).evaluate(0.95).end()
     asked = msgspec.structs.replace(fakes.GOAL, requires=(Requirement("batch_size", least=100),))
     known = fakes.catalogue()
     cards = [

@@ -28,10 +28,7 @@ WHY = "The loss is NaN at step 212: " + "the rate of 0.5 is far too long for thi
 def failed(open_window: Opener) -> Program:
     """A window on a run that failed for a reason longer than any line."""
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500)
-    run.train(20)
-    run.end(RunState.FAILED, WHY)
+    session.add().begin(500).train(20).end(RunState.FAILED, WHY)
     return open_window(session)
 
 
@@ -49,10 +46,7 @@ def test_a_long_reason_unfolds_in_full_and_can_be_copied(open_window: Opener) ->
 
 def test_a_short_reason_is_said_at_once(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500)
-    run.train(20)
-    run.end(RunState.FAILED, "The file weights.npy is missing.")
+    session.add().begin(500).train(20).end(RunState.FAILED, "The file weights.npy is missing.")
     card = open_window(session).window.run_view.card
     assert card.reason.isVisible()
     assert card.reason.text.text() == "The file weights.npy is missing."
@@ -116,9 +110,7 @@ def test_advice_belongs_to_its_run_and_can_be_switched_off(open_window: Opener) 
 def test_a_script_has_no_pause(open_window: Opener) -> None:
     session = fakes.FakeSession()
     cards = tuple(msgspec.structs.replace(card, kind="script") for card in fakes.catalogue().exercises)
-    run = session.add()
-    run.begin(500)
-    run.train(20)
+    session.add().begin(500).train(20)
     program = open_window(session, catalogue=Catalogue(chapters=fakes.catalogue().chapters, exercises=cards))
     assert program.window.run_view.card.stop.isVisible()
     assert not program.window.run_view.card.pause.isVisible()
@@ -127,9 +119,7 @@ def test_a_script_has_no_pause(open_window: Opener) -> None:
 
 def test_a_run_whose_copy_is_still_read_is_neither_running_nor_ended(open_window: Opener) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin(500)
-    run.train(20)
+    run = session.add().begin(500).train(20)
     run.reading = 0.14
     card = open_window(session).window.run_view.card
     assert card.pill.accessibleName() == "State: Reading …"

@@ -129,8 +129,7 @@ def test_runs_whose_journals_are_still_to_be_read_do_not_wait_in_the_queue(open_
 
 def test_the_whole_of_a_reassuring_sentence_is_seen_beside_its_buttons(open_window: Opener, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin()
+    run = session.add().begin()
     run.link_stale = True
     model = session.add_job(run, JobStage.RUNNING, nodes="node1")
     model.link = LinkStatus(LinkState.STALE, time.time() - 25, "silent", link=model.id)
@@ -194,9 +193,7 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
 
 def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin()
-    run.train(140)
+    run = session.add().begin().train(140)
     run.feed(Checkpoint(step=140, folder="checkpoints/00000140", files=()))
     run.end(RunState.TIMED_OUT, "the job's time was up")
     session.add_job(run, JobStage.ENDED, phase=Phase.TIMED_OUT)
@@ -223,9 +220,7 @@ def test_what_a_job_counts_in_node_hours(asked: AllocationRequest, words: str) -
 
 def test_a_run_that_will_not_end_in_time_says_so_early(open_window: Opener, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
-    run = session.add(steps=10_000)
-    run.begin(10_000)
-    run.train(100, 10.0)
+    run = session.add(steps=10_000).begin(10_000).train(100, 10.0)
     session.add_job(run, JobStage.RUNNING, until=time.time() + 60, nodes="node1")
     program = open_window(session)
     card = program.window.run_view.card
@@ -282,9 +277,7 @@ def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() 
 
 def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_window: Opener, qtbot: QtBot) -> None:
     session = fakes.FakeSession()
-    run = session.add()
-    run.begin()
-    run.end()
+    run = session.add().begin().end()
     model = session.add_job(run, JobStage.RUNNING, nodes="node1")
     model.idle_until = time.time() + 40
     program = open_window(session)

@@ -16,9 +16,7 @@ from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import ServiceNews
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.sites import services as shown
-from clew_gui.views.sites.jobs import NodeRow
 from clew_gui.views.sites.services import NodeServices
-from clew_gui.views.theme.parts import Appearance
 from clew_shared.base.problem import Problem
 from tests.gui import fakes
 
@@ -174,21 +172,3 @@ def test_both_are_open_beside_each_other_and_one_is_closed_alone(panel: NodePane
     qtbot.waitUntil(jupyter.closed.is_set, timeout=10_000)
     panel.says("TensorBoard is open.")
     assert not tensorboard.closed.is_set()
-
-
-@BOTH
-def test_the_line_of_a_node_shows_only_what_can_be_done(panel: NodePanel, qtbot: QtBot, kind: str, title: str) -> None:
-    row = NodeRow(Appearance(), panel.job.id, lambda _what, _kind: None)
-    qtbot.addWidget(row)
-    opened = panel.open(kind)
-    row.show_job(panel.job, panel.services.status(panel.job.id), 0.0)
-    line = row.service(kind)
-    assert line.text.text() == f"{title} starts."
-    assert not line.copy.isVisibleTo(row)
-    opened.tell(ServiceNews(f"{kind} is open.", URL))
-    panel.says(f"{title} is open.")
-    row.show_job(panel.job, panel.services.status(panel.job.id), 0.0)
-    assert line.text.text() == f"{title} is open."
-    assert line.copy.isVisibleTo(row)
-    assert line.show_again.isVisibleTo(row)
-    panel.shown(1)

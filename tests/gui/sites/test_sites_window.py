@@ -29,8 +29,8 @@ from clew_gui.session.session import Session
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_gui.targets.target import LocalTarget
-from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.sites import services as shown
+from clew_gui.views.sites.jobs import NodeRow
 from clew_gui.views.sites.prompts import ScriptDialog
 from clew_gui.views.sites.sites_dialog import SitesDialog
 from clew_gui.views.tabs.speedup import SpeedupTab
@@ -91,6 +91,20 @@ class Student:
             told = [str(problem) for problem in self.window.messages.problems()]
             assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
             self._qtbot.wait(20)
+
+    def send(self) -> str:
+        """Start a run on the site, and agree to what that runs of its own; returns the job."""
+        self.window.next_run.where.choose("site:cave")
+        self.window.next_run.run.click()
+        self.dialog(Question).accept()
+        self.says("Submitting")
+        return self.job()
+
+    def hold(self) -> tuple[str, NodeRow]:
+        """Hold a node that is not there yet; returns the job and its line."""
+        job, bar = self.program.session.hold(Place(site="cave")), self.program.sites.bar
+        self.until(lambda: len(bar.rows()) == 1, "the strip")
+        return job, bar.rows()[0]
 
     def says(self, word: str) -> None:
         """Wait until the run's card shows this state."""
@@ -155,12 +169,8 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
 
 
 def test_a_waiting_job_is_cancelled_and_tried_here_meanwhile(student: Student) -> None:
-    form, card = student.window.next_run, student.window.run_view.card
-    form.where.choose("site:cave")
-    form.run.click()
-    student.dialog(Question).accept()
-    student.says("Submitting")
-    job, waiting = student.job(), student.program.controller.model.run()
+    card, job = student.window.run_view.card, student.send()
+    waiting = student.program.controller.model.run()
     assert waiting is not None
     student.site.queue(job)
     student.says("Queued")
@@ -234,15 +244,9 @@ def cave(places: Places) -> Places:
     return places
 
 
-def handlers(program: Program, qtbot: QtBot) -> SiteActions:
-    """What concerns sites."""
-    return program.sites
-
-
-def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, cave: Places) -> None:
     memory = NoMemory(WindowState(told_runs_go_on=True))
     program = open_window(memory=memory)
-    handlers(program, qtbot)
     where = program.window.next_run.where
     where.choose("site:cave")
     assert where.form is not None
@@ -250,16 +254,12 @@ def test_the_choice_is_remembered_and_what_was_asked_for(open_window: Opener, ca
     program.window.close()
     assert (memory.state.place, memory.state.asked) == ("site:cave", {"cave": {"partition": "gpu"}})
     again = open_window(memory=memory)
-    handlers(again, qtbot)
     assert again.window.next_run.run.isEnabled()
     assert again.window.next_run.place() == Place(site="cave", allocation=AllocationRequest(partition="gpu"))
 
 
-def test_a_site_that_a_command_added_is_there_when_a_person_comes_back(
-    open_window: Opener, cave: Places, qtbot: QtBot
-) -> None:
+def test_a_site_that_a_command_added_is_there_when_a_person_comes_back(open_window: Opener, cave: Places) -> None:
     program = open_window()
-    handlers(program, qtbot)
     where = program.window.next_run.where
     where.choose("site:cave")
     site_store(cave).save("tower", Site(title="The Tower", host="tower.invalid", scheduler="slurm"))
@@ -269,9 +269,7 @@ def test_a_site_that_a_command_added_is_there_when_a_person_comes_back(
     assert where.choice().key == "site:cave"
 
 
-def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
-    open_window: Opener, cave: Places, qtbot: QtBot
-) -> None:
+def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(open_window: Opener, cave: Places) -> None:
     asked: dict[str, Any] = {
         "partition": "gpu",
         "account": "course",
@@ -284,7 +282,6 @@ def test_all_that_a_scheduler_is_asked_for_can_be_changed_for_a_run(
         "features": "k80",
     }
     program = open_window()
-    handlers(program, qtbot)
     where = program.window.next_run.where
     where.choose("site:cave")
     assert where.form is not None
@@ -300,7 +297,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     config = tmp_path / "config"
     config.write_text("Host hpc cave lab*\n  HostName login.example.org\n")
     monkeypatch.setattr("clew_gui.views.actions.site_actions.user_config", lambda: config)
-    dialog = handlers(open_window(), qtbot).show_sites()
+    dialog = open_window().sites.show_sites()
     menu = dialog.add_button.menu()
     assert menu is not None
     (hosts,) = (action.menu() for action in menu.actions() if action.text() == "From ~/.ssh/config")
@@ -316,7 +313,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
     assert dialog.message.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
     dialog.save.click()
-    dialog.close_button.click()
+    dialog.reject()
     kept = site_store(cave).load("hpc")
     assert (kept.host, kept.scheduler) == ("hpc", "mnsubmit")
 
@@ -327,7 +324,7 @@ def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    sites = handlers(open_window(), qtbot)
+    sites = open_window().sites
     dialog = sites.show_sites()
     dialog.begin_blank("away", Site(host="127.0.0.1", port=port))
     dialog.form.find_button.click()
@@ -347,20 +344,19 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     open_window: Opener, cave: Places, qtbot: QtBot, tmp_path: Path
 ) -> None:
     program = open_window()
-    handlers(program, qtbot)
     form = program.window.next_run
     form.where.choose("site:cave")
     mine = str(tmp_path / "my.npz")
-    form.use_file(mine)
+    form.data_choice.use(mine)
     assert form.run.toolTip() == f"There is no file or folder {mine}."
     images, labels = np.zeros((60, 28, 28), np.uint8), np.zeros(60, np.uint8)
     np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
-    form.use_file(mine)
+    form.data_choice.use(mine)
     qtbot.waitUntil(form.run.isEnabled, timeout=30_000)
     place = form.place()
     assert place is not None
     assert (place.data, form.spec().data) == (mine, mine)
-    form.use_data("site:/gpfs/mnist.npz")
+    form.data_choice.use("site:/gpfs/mnist.npz")
     place = form.place()
     assert place is not None
     assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
@@ -376,18 +372,14 @@ def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places,
     local_settings(cave).save(LocalSettings(exercises=str(tmp_path)))
     session = fakes.FakeSession()
     program = open_window(session)
-    handlers(program, qtbot)
     program.window.next_run.where.choose("site:cave")
     program.window.next_run.run.click()
     qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
     assert session.asked[0][2] == Place(site="cave", exercises=str(tmp_path))
 
 
-def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
-    open_window: Opener, cave: Places, qtbot: QtBot
-) -> None:
+def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(open_window: Opener, cave: Places) -> None:
     program = open_window()
-    handlers(program, qtbot)
     form = program.window.next_run
     form.where.choose("site:cave")
     assert form.where.form is not None
@@ -398,15 +390,14 @@ def test_a_wrong_wish_keeps_run_from_being_pressed_and_is_unfolded(
     assert "cannot be read" in form.run.toolTip()
 
 
-def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Places) -> None:
     program = open_window()
-    handlers(program, qtbot)
     where = program.window.next_run.where
     where.combo.setCurrentIndex(where.combo.count() - 1)
     where.combo.activated.emit(where.combo.currentIndex())
     (dialog,) = program.window.findChildren(SitesDialog)
     assert where.choice().key == ""
-    dialog.close_button.click()
+    dialog.reject()
     QApplication.processEvents()
 
     # So is the one that a message is about; the top bar shows the place of the next run and how it is there.
@@ -417,15 +408,14 @@ def test_sites_are_reached_from_the_list_of_places(open_window: Opener, cave: Pl
     program.window.messages.line.help.click()
     edited = next(found for found in program.window.findChildren(SitesDialog) if found.isVisible())
     assert edited.draft().name == "cave"
-    edited.close_button.click()
+    edited.reject()
     where.choose("")
     assert program.window.top.site.accessibleName() == "This computer, ready"
 
 
-def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places, qtbot: QtBot) -> None:
+def test_a_changed_host_key_is_told_once_for_a_job(open_window: Opener, cave: Places) -> None:
     session = fakes.FakeSession()
     program = open_window(session)
-    handlers(program, qtbot)
     found = Problem("ssh.hostkey.changed", "The server shows another key.", "Ask the site.", "cave")
     job = session.add_job(session.add(), JobStage.CONNECTING, problem=found)
     seen = 0
@@ -465,12 +455,8 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
 
 
 def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Student) -> None:
-    form, card = student.window.next_run, student.window.run_view.card
-    form.where.choose("site:cave")
-    form.run.click()
-    student.dialog(Question).accept()
-    student.says("Submitting")
-    student.site.queue(student.job())
+    card, job = student.window.run_view.card, student.send()
+    student.site.queue(job)
     student.says("Queued")
     assert not card.log_in.isVisible()
     sites = student.program.sites
@@ -487,10 +473,7 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
 
 
 def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:
-    job = student.program.session.hold(Place(site="cave"))
-    sites = student.program.sites
-    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
-    row = sites.bar.rows()[0]
+    sites, (job, row) = student.program.sites, student.hold()
     assert not row.buttons["terminal"].isEnabled(), "the node is not there yet"
     student.site.news(job, JobStage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons["terminal"].isEnabled, "the node")
@@ -519,8 +502,7 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
     started: list[Opened] = []
     monkeypatch.setattr(Opened, "all", started)
     monkeypatch.setattr(shown, "OpenedService", Opened)
-    job = student.program.session.hold(Place(site="cave"))
-    sites = student.program.sites
+    sites, (job, row) = student.program.sites, student.hold()
     pages: list[str] = []
 
     def browse(page: str) -> bool:
@@ -528,8 +510,6 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
         return True
 
     sites.nodes.services.browse = browse
-    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
-    row = sites.bar.rows()[0]
     assert not row.buttons[kind].isEnabled(), "the node is not there yet"
     student.site.news(job, JobStage.RUNNING, "Runs.", nodes="node1")
     student.until(row.buttons[kind].isEnabled, "the node")
@@ -537,9 +517,12 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
     assert [opened.kind for opened in started] == [kind]
     student.until(lambda: row.service(kind).text.text() == f"{title} starts.", "the service's line")
     assert not row.service(kind).show_again.isVisible()
+    assert not row.service(kind).copy.isVisible()
     started[0].tell(ServiceNews(f"{kind} is open.", URL))
     student.until(lambda: row.service(kind).text.text() == f"{title} is open.", "the address")
     assert row.service(kind).text.isVisible()
+    assert row.service(kind).show_again.isVisible()
+    assert row.service(kind).copy.isVisible()
     student.until(lambda: len(pages) == 1, "the browser")
     assert URL in pages[0]
     student.window.actions_[kind].trigger()
@@ -551,8 +534,7 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
 
 
 @pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
-def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, qtbot: QtBot, kind: str) -> None:
-    handlers(softmax, qtbot)
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, kind: str) -> None:
     softmax.window.actions_[kind].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()
 
@@ -561,7 +543,6 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     """One job for all its runs, which asks for what the largest of them needs."""
     session = fakes.FakeSession()
     program = open_window(session, exercise="softmax", catalogue=load_builtin())
-    handlers(program, qtbot)
     program.tab(SpeedupTab).open()
     where, view = program.window.next_run.where, program.tab(SpeedupTab)
     where.choose("site:cave")

@@ -20,7 +20,7 @@ from clew_shared.catalogue import load_builtin
 def panel(qtbot: QtBot) -> LabPanel:
     made = LabPanel(Appearance(LIGHT))
     qtbot.addWidget(made)
-    made.opened.connect(made.tree.select)
+    made.tree.opened.connect(made.tree.select)
     made.fill(load_builtin())
     made.resize(250, 420)
     made.tree.select("softmax")

@@ -49,7 +49,7 @@ class NewTab(Tab):
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window, controller, places)
-        self.said = QLabel()
+        self.said = QLabel(" " * 1000)
         self.lay_out(self.said, self.files_button(), grows=self.said)
 
     def refresh(self) -> None:
@@ -69,6 +69,8 @@ def test_a_tab_is_a_class_and_one_line(
     first, second = session.add(), session.add()
     program = open_window(session)
     window, tab = program.window, program.tab(NewTab)
+    wide = window.run_view.minimumSizeHint().width()
+    assert window.pages.minimumSizeHint().width() == wide, "a tab that is out of sight needs no room"
     assert (window.head.tabs.tabText(6), window.head.tabs.tabToolTip(6)) == ("New", "What a run is called (Ctrl+8)")
     view = next(entries for title, entries in window.actions_.shortcuts() if title == "View")
     assert view.index(("Ctrl+8", "New")) == view.index(("Ctrl+6", "Report")) + 1

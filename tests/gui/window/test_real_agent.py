@@ -117,7 +117,7 @@ def test_a_first_day(new_student: Callable[[], Student]) -> None:
     form = window.next_run
     form.preset.setCurrentIndex(form.preset.findData("tiny"))
     form.preset.activated.emit(form.preset.currentIndex())
-    form.use_data("digits")
+    form.data_choice.use("digits")
     form.form.row("learning_rate").editor.set_value(0.05)
     form.form.row("steps").editor.set_value(2_000_000)
     student.until(form.run.isEnabled, "the agent")

@@ -87,14 +87,14 @@ def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
 def test_ctrl_enter_runs_from_inside_a_field_and_selects_that_run_alone(softmax: Program) -> None:
     session, field = session_of(softmax), softmax.window.next_run.form.row("steps").editor.widget()
     tell(softmax, new=session.add().id)
-    assert softmax.window.bottom.chosen_runs() == list(session.runs)
+    assert softmax.window.bottom.table.chosen_runs() == list(session.runs)
     field.setFocus()
     handle = softmax.window.windowHandle()
     QTest.keyPress(handle, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     tick(softmax)  # while the key is held
     QTest.keyRelease(handle, Qt.Key.Key_Return)
     assert [what[0] for what in session.asked] == ["start"]
-    assert softmax.window.bottom.chosen_runs() == [list(session.runs)[1]]
+    assert softmax.window.bottom.table.chosen_runs() == [list(session.runs)[1]]
 
 
 def drawn_to(program: Program) -> float:

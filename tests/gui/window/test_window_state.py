@@ -75,7 +75,7 @@ def test_a_restart_in_the_middle_of_a_sitting_changes_nothing(open_window: Opene
     first = open_window(session, memory=memory)
     controller, window = first.controller, first.window
     numbers = {run.number: run.id for run in session.runs.values()}
-    window.next_run.use_file(str(mine))
+    window.next_run.data_choice.use(str(mine))
     window.next_run.form.row("steps").editor.set_value(2000)
     controller.select(numbers[3])
     controller.show_curve(numbers[5], True)
@@ -277,7 +277,7 @@ def test_a_message_belongs_to_its_run(open_window: Opener) -> None:
     assert "Loss became NaN" in messages.accessibleName()
     messages.line.help.click()
     assert program.controller.model.run() is run
-    assert program.window.bottom.shows_log()
+    assert program.window.bottom.log.isVisible()
     assert messages.problems() == ()
 
 
@@ -349,12 +349,12 @@ def test_a_file_that_is_no_data_set_is_found_out_before_a_run(softmax: Program, 
     form = softmax.window.next_run
     theme = tmp_path / "theme.py"
     theme.write_text('"""Design tokens."""\n')
-    form.use_file(str(theme))
+    form.data_choice.use(str(theme))
     assert not form.run.isEnabled(), "it is being looked into"
     qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip(), timeout=30_000)
     assert form.data_choice.choose.isVisible()
     assert "mnist.pkl.gz" in form.data_choice.message.text()
-    form.use_data("digits")
+    form.data_choice.use("digits")
     assert form.run.isEnabled()
     assert not form.data_choice.choose.isVisible()
 
@@ -386,7 +386,7 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
     assert (rows[1].reached, rows[1].data, rows[2].reached, rows[2].data) == (False, "MNIST", True, "Digits")
     state = window.bottom.model.index(1, 1)
     assert window.bottom.model.data(state, Qt.ItemDataRole.ToolTipRole).endswith("\nData: MNIST")
-    window.next_run.use_data("digits")
+    window.next_run.data_choice.use("digits")
     assert window.head.goal.accessibleName() == "Goal 90% reached"
     assert window.head.goal.toolTip().splitlines()[0] == "Needs MNIST: 92%"
     assert window.run_view.card.data.accessibleName() == "Data set: Digits, built in"
@@ -399,7 +399,7 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
 
 def test_the_form_has_no_combo_that_ends_in_dots(open_window: Opener) -> None:
     window = open_window(size=(1280, 800)).window
-    window.next_run.use_file(sys.executable)
+    window.next_run.data_choice.use(sys.executable)
     assert isinstance(window.next_run.data, QComboBox)
     assert window.next_run.data.currentText() == Path(sys.executable).name
 

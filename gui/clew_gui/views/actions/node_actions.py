@@ -201,7 +201,7 @@ class NodeActions(QObject):
         """Shows all jobs of this person's sites, and the logins that are kept."""
         dialog = self._list = JobsDialog(self._window, self._window.appearance)
         dialog.end_asked.connect(self.end)
-        dialog.log_out_asked.connect(self.log_out)
+        dialog.log_out.clicked.connect(self.log_out)
         dialog.finished.connect(lambda _code: self._forget_list(dialog))
         self._show_list()
         self._look_for_logins()

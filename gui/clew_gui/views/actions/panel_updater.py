@@ -220,7 +220,7 @@ class PanelUpdater:
 
     def log(self) -> None:
         """The log of the selected run, only while it can be seen."""
-        if not self._window.bottom.shows_log():
+        if not self._window.bottom.log.isVisible():
             return
         panel, run = self._window.bottom.log, self._model.run()
         if run is None:
@@ -235,7 +235,7 @@ class PanelUpdater:
         """Shows the selected run's details beside those of the chosen run or the baseline, only while they are
         visible."""
         model, bottom = self._model, self._window.bottom
-        if not bottom.shows_details():
+        if not bottom.details.isVisible():
             return
         run, runs = model.run(), {one.id: one for one in model.runs()}
         if run is None:
@@ -417,7 +417,7 @@ class PanelUpdater:
 
     def found_data(self) -> None:
         """What the agent found of the data sets, in the form."""
-        self._window.next_run.data_found(self._model.session.link.datasets, not self._model.listed)
+        self._window.next_run.data_choice.found(self._model.session.link.datasets, not self._model.listed)
 
     def data(self) -> None:
         """The data of the open exercise."""

@@ -13,7 +13,7 @@ from clew_gui.targets.local_agent import data_command, data_problem
 from clew_gui.targets.local_environment import DISK_BYTES, DOWNLOAD_BYTES, Progress
 from clew_gui.views.actions.dialogs import TextDialog
 from clew_gui.views.form.data_choice import Answer
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, ProgressBar, label
 from clew_gui.views.window.side_process import SideProcess
 from clew_gui.views.window.window import MainWindow
@@ -167,7 +167,7 @@ class TensorFlowSetup(QObject):
         self._dialog = None
 
 
-class _SetupDialog(Dialog):
+class _SetupDialog(FittedDialog):
     def __init__(self, window: MainWindow, appearance: Appearance) -> None:
         super().__init__(window, "Install TensorFlow", _SENTENCE)
         self._bar = ProgressBar("Installation of TensorFlow")
@@ -194,5 +194,6 @@ class _SetupDialog(Dialog):
     def show_failed(self, sentence: str) -> None:
         """Says why it ended; it can be tried again."""
         self._bar.hide()
-        self.say_wrong(self._step, [sentence])
+        self._step.setText(sentence)
+        self.fit_height()
         self.install.allow(True)

@@ -40,7 +40,7 @@ class RunActions(QObject):
 
     def chosen_runs(self) -> list[RunModel]:
         """The runs that are selected in the table, the one on the card if there is no table."""
-        run, chosen = self._model.run(), set(self._window.bottom.chosen_runs())
+        run, chosen = self._model.run(), set(self._window.bottom.table.chosen_runs())
         found = [one for one in self._model.runs() if one.id in chosen]
         return found if len(found) > 1 or run is None else [run]
 

@@ -71,11 +71,10 @@ class WindowActions(QObject):
         window.run_view.controls.log.toggled.connect(window.actions_["log_scale"].setChecked)
         window.run_view.controls.whole.toggled.connect(window.actions_["whole_y"].setChecked)
         window.top.site.clicked.connect(self.show_place)
-        window.guide.code_asked.connect(self.show_code)
-        window.next_run.code_asked.connect(self.show_code)
+        window.next_run.code.clicked.connect(self.show_code)
         window.next_run.replaced.connect(self._offer_back)
-        window.bottom.export_asked.connect(self.export_table)
-        window.bottom.remove_asked.connect(self.runs.remove)
+        window.bottom.export.clicked.connect(self.export_table)
+        window.bottom.table.remove_asked.connect(self.runs.remove)
         card = window.run_view.card
         card.remedies = lambda found, run: window.messages.remedies(found, run)
         card.reason.said.connect(window.messages.forget)
@@ -96,7 +95,7 @@ class WindowActions(QObject):
         if ways := self.sites.remedies(found) or window.remedies.of(found.remedies):
             return ways
         if kind == "data":
-            return (RemedyButton("Choose file…", window.next_run.choose_data),)
+            return (RemedyButton("Choose file…", window.next_run.data_choice.ask_file),)
         if run:
             return (RemedyButton("Show log", lambda: self._show_log_of(run)),)
         if kind == "exercise":

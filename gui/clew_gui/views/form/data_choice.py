@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.form.form import field_rows
 from clew_gui.views.presentation.words import WAITS, data_name
+from clew_gui.views.theme.dialog import ask_file
 from clew_gui.views.theme.parts import Appearance, Button, Elided, label, set_role
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.problem import Problem
@@ -289,14 +290,9 @@ class DataChoice(QObject):
         start = str(Path(value).parent) if is_path(value) else self.folder or str(Path.home())
         kinds = f"Data ({' '.join(_patterns())});;All files (*)"
         title = "Choose a folder with one folder of images for each class" if folder else "Choose a data file"
-        dialog = QFileDialog(self._window, title, start, "" if folder else kinds)
-        dialog.setFileMode(QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly, folder)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self._take_file)
-        dialog.open()
+        ask_file(self._window, title, kinds, self._take_file, start, folder)
 
-    def _take_file(self, path: str) -> None:
-        self.folder = str(Path(path).parent)
+    def _take_file(self, path: Path) -> None:
+        self.folder = str(path.parent)
         self._state = ""  # chosen again: looked into again
-        self.use(path)
+        self.use(str(path))

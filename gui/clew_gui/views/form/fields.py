@@ -90,10 +90,15 @@ class NumberEdit(QLineEdit):
 
     edited = Signal()
 
-    def __init__(self, spec: ParamSpec) -> None:
+    def __init__(self, spec: ParamSpec, width: int = 0) -> None:
         super().__init__()
         self._spec = spec
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        if width:  # it stands in a row of its own kind, outside a form, which names its fields
+            self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            self.setFixedWidth(width)
+            self.setAccessibleName(spec.label)
+            self.setToolTip(spec.help)
         if spec.unit:
             self.setTextMargins(0, 0, round(QFontMetricsF(font("caption")).horizontalAdvance(spec.unit)) + 6, 0)
         self.setPlaceholderText(spec.example or ("not set" if spec.optional else ""))

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.form.form import ParamForm, without_name
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Button, label, scrolling
 from clew_shared.base.problem import Problem
 from clew_shared.params import Value
@@ -29,7 +28,7 @@ class Asked(NamedTuple):
     button: str = ""
 
 
-class FormDialog(Dialog):
+class FormDialog(FittedDialog):
     """Asks for the values of a form and hands over what ``read`` makes of them, as soon as nothing is wrong."""
 
     asked = Signal(object)
@@ -44,7 +43,7 @@ class FormDialog(Dialog):
         read: Callable[[Mapping[str, Value]], Asked],
     ) -> None:
         super().__init__(parent, title, sentence)
-        self.form, self.go, self._read, self._high = form, go, read, 0
+        self.form, self.go, self._read = form, go, read
         if (layout := form.layout()) is not None:
             layout.setContentsMargins(0, 0, 0, 0)
         form.changed.connect(self._edited)
@@ -55,11 +54,13 @@ class FormDialog(Dialog):
         self.add(self.summary)
         go.setMinimumWidth(140)  # it stays where it is when its number grows
         go.clicked.connect(self._ask)
-        self.error = self.finish_checked(form.appearance, go)
+        self.error = label("", "caption", "bad", wrap=True)
+        self.add(self.error)
+        go.setDefault(True)
+        self.finish(None, self.close_button(form.appearance, "Cancel", ""), go)
         self.setMinimumWidth(_WIDTH)
         self.resize(_WIDTH, 0)
         self._edited()
-        self.resize(_WIDTH, self._high)
         if isinstance(first := form.findChild(QLineEdit), QLineEdit):
             first.selectAll()  # what a person types takes the place of what is there
 
@@ -76,23 +77,14 @@ class FormDialog(Dialog):
         elsewhere = [] if self.form.problems() else self.form.show_problems(now.problems)
         self.error.setText("\n".join(found.text for found in elsewhere))
         self.error.setVisible(bool(elsewhere))
-        self._fit()
+        self.fit_height()
 
-    def _fit(self) -> None:
-        """Makes the dialog as much higher or lower as its sentences need."""
-        layout, fields = self.layout(), self.form.layout()
-        if layout is not None and fields is not None:
+    def fit_height(self) -> None:
+        """The form takes the height of its fields, up to a limit."""
+        if (fields := self.form.layout()) is not None:
             fields.invalidate()
             self._area.setMinimumHeight(min(fields.totalHeightForWidth(self.width() - 48), _HIGHEST))
-            layout.activate()
-            before, self._high = self._high, layout.totalMinimumHeightForWidth(self.width())
-            if self.isVisible():
-                self.resize(self.width(), self.height() + self._high - before)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Fits again: the sizes of the fields are known only now."""
-        super().showEvent(event)
-        self._fit()
+        super().fit_height()
 
     def _ask(self) -> None:
         now = self._now()

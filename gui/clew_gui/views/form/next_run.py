@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 from clew_gui.base.times import read_time
 from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import LABELS, for_run
-from clew_gui.views.form.data_choice import Check, DataChoice, is_own
+from clew_gui.views.form.data_choice import DataChoice, is_own
 from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.form.form import ON_SLIDES, SEVERAL, ParamForm, Usual, field_rows, without_name
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
@@ -78,11 +78,7 @@ class NextRun(QWidget):
     """Form, presets, data, seed, cost and Run. Emits the spec to start; knows no session."""
 
     run_asked = Signal(RunSpec)
-    code_asked = Signal()
-    race_asked = Signal()
     sweep_asked = Signal()
-    predict_asked = Signal()
-    range_asked = Signal()
     edited = Signal()
     replaced = Signal(RunSpec)
     """A person's own values were replaced; these are the old ones."""
@@ -127,22 +123,17 @@ class NextRun(QWidget):
         self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
-        self.code.clicked.connect(self.code_asked)
         self.race = Button(appearance, "Race…", "quiet", "flag", "Race several optimizers from the same start (Ctrl+R)")
-        self.race.clicked.connect(self.race_asked)
         self.prediction: Prediction | None = None
         self.predict = Button(appearance, "", "quiet", "eye", "Say what you expect in the end, before the run begins")
-        self.predict.clicked.connect(self.predict_asked)
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
         self.predicted(None)
         self.sweep = Button(appearance, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
         self.sweep.clicked.connect(self.sweep_asked)
-
         self.range = Button(
             appearance, "Range test…", "quiet", "slow", "Find a learning rate: one run in which it grows"
         )
-        self.range.clicked.connect(self.range_asked)
 
     def _make_layout(self) -> None:
         self._area = scrolling()
@@ -248,18 +239,6 @@ class NextRun(QWidget):
         self.data_choice.set_elsewhere(chosen.key != HERE)
         self._changed()
 
-    def data_found(self, names: tuple[str, ...], looking: bool = False) -> None:
-        """Say which data sets are on this computer; empty while that is not known, and ``looking`` if it will be."""
-        self.data_choice.found(names, looking)
-
-    def check_data_with(self, check: Check) -> None:
-        """Check a person's own files with this before a run may use them."""
-        self.data_choice.start_check(check)
-
-    def choose_data(self) -> None:
-        """Let a person choose the file of a data set."""
-        self.data_choice.ask_file()
-
     def spec(self) -> RunSpec:
         """Returns the spec that would run, without a run id; a wrong field counts as its default."""
         card = self._card
@@ -336,10 +315,6 @@ class NextRun(QWidget):
         own = {exercise: draft.data for exercise, draft in drafts.items() if is_own(draft.data)}
         self.data_choice.recall(data, folder, files, own)
 
-    def data_left(self) -> tuple[str, str, tuple[str, ...]]:
-        """The lab's data, the folder where a file was chosen last, and the last files of one's own."""
-        return self.data_choice.choice, self.data_choice.folder, self.data_choice.kept
-
     def show_spec(self, spec: RunSpec, with_data: bool = False) -> None:
         """Show the values of a run, to start it again or to change one thing."""
         self.form.set_values(check(self._card.params, spec.params)[0] if self._card is not None else {})
@@ -364,14 +339,6 @@ class NextRun(QWidget):
         elif key == SLIDES:
             self.seed.set_values({})
         self._changed()
-
-    def use_file(self, path: str) -> None:
-        """Take a file of one's own as data."""
-        self.data_choice.use(path)
-
-    def use_data(self, name: str) -> None:
-        """Choose a data set by name."""
-        self.data_choice.use(name)
 
     # --- Checking -----------------------------------------------------------------------------------------------------
 
@@ -509,7 +476,7 @@ class FormRemedies:
         form, name, value = self._form, remedy.what, remedy.value
         if name == "data":
             offered = value in form.data_choice.offered()
-            return RemedyButton(f"Use {data_short(value)}", lambda: form.use_data(value)) if offered else None
+            return RemedyButton(f"Use {data_short(value)}", lambda: form.data_choice.use(value)) if offered else None
         if name not in LABELS or form.where.form is None:
             return None
         seconds = read_time(value) if name == "time" else None
@@ -519,7 +486,7 @@ class FormRemedies:
     def _choose(self, remedy: Remedy) -> RemedyButton | None:
         form, name = self._form, remedy.what
         if name == "data":
-            return RemedyButton("Choose file…", form.choose_data)
+            return RemedyButton("Choose file…", form.data_choice.ask_file)
         if name not in LABELS or form.where.form is None:
             return None
         return RemedyButton(f"Change {LABELS[name].lower()}", lambda: form.where.focus_field(name))
@@ -528,10 +495,10 @@ class FormRemedies:
         form, found = self._form, self._file_here(remedy.what)
         if found is None or not form.where.choice().key:
             text = "A file of this computer…" if form.where.choice().key else "Choose file…"
-            return RemedyButton(text, form.choose_data)
+            return RemedyButton(text, form.data_choice.ask_file)
         size = in_bytes(found.stat().st_size)
         text = f"Send {data_short(remedy.what)} from this computer ({size})"
-        return RemedyButton(text, lambda: form.use_file(str(found)))
+        return RemedyButton(text, lambda: form.data_choice.use(str(found)))
 
     def _file_here(self, data: str) -> Path | None:
         """The one file of a data set on this computer, where runs of this computer look for it."""

@@ -43,7 +43,6 @@ class WhereForm(QWidget):
     earlier."""
 
     changed = Signal()
-    script_asked = Signal()
 
     def __init__(self, appearance: Appearance, name: str, site: Site, changes: Mapping[str, Value]) -> None:
         super().__init__()
@@ -54,7 +53,6 @@ class WhereForm(QWidget):
         self.form.set_values(self._with(changes))
         self.form.changed.connect(self._edited)
         script = Button(appearance, "Show script…", "quiet", "script", "The job script exactly as it would be sent")
-        script.clicked.connect(self.script_asked)
         self.script = script
         self.fold = FoldingSection(appearance, "Job", self.form, inset=10, extra=script)
         column(self.fold, gap=0, parent=self)
@@ -256,7 +254,7 @@ class WhereBox(QWidget):
         if chosen.site is not None and not chosen.job:
             self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes_of(chosen.name))
             self.form.changed.connect(self.changed)
-            self.form.script_asked.connect(self.script_asked)
+            self.form.script.clicked.connect(self.script_asked)
             self._box.addWidget(self.form)
         self.changed.emit()
 

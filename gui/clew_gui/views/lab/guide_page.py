@@ -236,13 +236,14 @@ class AnswerEdit(QPlainTextEdit):
 class GuidePage(QWidget):
     """The guide of one exercise."""
 
-    code_asked = Signal()
     answered = Signal(str, str)
     """A question and the student's answer."""
 
-    def __init__(self, appearance: Appearance, card: ExerciseCard, answers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, appearance: Appearance, card: ExerciseCard, answers: Mapping[str, str], show_code: Callable[[], object]
+    ) -> None:
         super().__init__()
-        self._answers = answers or {}
+        self._answers, self._show_code = answers, show_code
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
@@ -275,7 +276,7 @@ class GuidePage(QWidget):
                 box.addWidget(paragraph(unbroken(piece.text)))
         if card.source:
             show = Button(self._appearance, "Show the whole file", "quiet", "code", "The file that runs (Ctrl+U)")
-            show.clicked.connect(self.code_asked)
+            show.clicked.connect(self._show_code)
             box.addSpacing(4)
             box.addLayout(row(label("The file that runs", "subtitle"), None, show))
         box.addStretch(1)
@@ -325,13 +326,12 @@ def _code(text: str) -> QWidget:
 class GuideView(QScrollArea):
     """Scrolls the guide of the open exercise."""
 
-    code_asked = Signal()
     answered = Signal(str, str, str)
     """An exercise, a question of its guide, and the student's answer."""
 
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, show_code: Callable[[], object]) -> None:
         super().__init__()
-        self._appearance = appearance
+        self._appearance, self._show_code = appearance, show_code
         self._page: GuidePage | None = None
         self._results: dict[str, tuple[bool, str]] = {}
         self._card: ExerciseCard | None = None
@@ -356,8 +356,7 @@ class GuideView(QScrollArea):
 
     def _build(self, card: ExerciseCard) -> None:
         self._built = card
-        self._page = GuidePage(self._appearance, card, self.answers_of(card.id))
-        self._page.code_asked.connect(self.code_asked)
+        self._page = GuidePage(self._appearance, card, self.answers_of(card.id), self._show_code)
         self._page.answered.connect(lambda question, text: self.answered.emit(card.id, question, text))
         self.setWidget(self._page)
         for goal, (reached, by) in self._results.items():

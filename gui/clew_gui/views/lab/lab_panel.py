@@ -242,15 +242,12 @@ class SearchEdit(QLineEdit):
 class LabPanel(QWidget):
     """Progress, search and tree."""
 
-    opened = Signal(str)
-
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
         self.tree = ExerciseTree(appearance)
-        self.tree.opened.connect(self.opened)
         self.done = label("", "caption", "3")
         self._bar = ProgressBar("Exercises with all goals reached")
         self._bar.setProperty("role", "ok")

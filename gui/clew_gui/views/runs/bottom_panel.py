@@ -15,6 +15,7 @@ from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
 from clew_gui.views.runs.runs_table import RunsTable
 from clew_gui.views.theme.parts import (
     Appearance,
+    CodeText,
     Elided,
     IconButton,
     column,
@@ -35,13 +36,6 @@ _EMPTY = "Your runs will be listed here, each with its settings, so that any two
 class BottomPanel(QWidget):
     """Tabs *Runs* and *Log*, the actions on the selected run, and a fold."""
 
-    chosen = Signal(str)
-    """Show this run."""
-    remove_asked = Signal()
-    export_asked = Signal()
-    log_shown = Signal()
-    details_shown = Signal()
-    filter_edited = Signal(str)
     column_toggled = Signal(str, bool)
     """Show or hide a column."""
     filled = Signal()
@@ -56,11 +50,9 @@ class BottomPanel(QWidget):
         self._all = 0
         self.table, self.log, self.details = RunsTable(self.model), LogPanel(), DetailsPanel(appearance)
         self.table.menu_asked.connect(self._menu_at)
-        self.table.chosen.connect(self.chosen)
-        self.table.remove_asked.connect(self.remove_asked)
         self.table.columns_asked.connect(self._columns_at)
-        self.table.selectionModel().selectionChanged.connect(lambda: actions.count(len(self.chosen_runs())))
-        self.details.note_asked.connect(actions["note"].trigger)
+        self.table.selectionModel().selectionChanged.connect(lambda: actions.count(len(self.table.chosen_runs())))
+        self.details.note.clicked.connect(actions["note"].trigger)
         self.tabs = QTabBar()
         self.tabs.setFont(font("strong"))
         self.tabs.setDrawBase(False)
@@ -82,19 +74,17 @@ class BottomPanel(QWidget):
         self.filter.setAccessibleName("Filter the runs")
         self.filter.setToolTip(FILTER_TIP)
         self.filter.setMaximumWidth(300)
-        self.filter.textChanged.connect(self.filter_edited)
         self._choose = IconButton(appearance, "gear", "Choose columns")
         self._choose.clicked.connect(
             lambda: self._columns_at(QPointF(self._choose.mapToGlobal(QPoint(0, self._choose.height()))))
         )
-        self._export = IconButton(appearance, "export", "Export the table as CSV")
-        self._export.clicked.connect(self.export_asked)
+        self.export = IconButton(appearance, "export", "Export the table as CSV")
         self._more = IconButton(appearance, "dots", "Actions on the selected run")
         self._more.clicked.connect(
             lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
         )
         self.fold = IconButton(appearance, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
-        buttons = (self._choose, self._export, self._more, self.fold)
+        buttons = (self._choose, self.export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
         self.empty = label(_EMPTY, "body", "2", wrap=True)
         self.empty.setContentsMargins(16, 10, 16, 10)
@@ -104,10 +94,6 @@ class BottomPanel(QWidget):
             self.pages.addWidget(page)
         column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
         self.tabs.currentChanged.connect(self._show_page)
-
-    def shows_details(self) -> bool:
-        """Whether the details can be seen."""
-        return self.details.isVisible()
 
     def show_details(self) -> None:
         """Bring the details to the front."""
@@ -146,10 +132,6 @@ class BottomPanel(QWidget):
         self.filter.setToolTip(problem or FILTER_TIP)
         self.filter.setAccessibleDescription(problem)
 
-    def chosen_runs(self) -> list[str]:
-        """The selected runs."""
-        return self.table.chosen_runs()
-
     def beside(self, runs: Collection[str]) -> str:
         """The run that follows the last of these in the table, else the one before the first; empty without any."""
         listed = [row.id for row in self.model.rows()]
@@ -162,20 +144,14 @@ class BottomPanel(QWidget):
         if self.model.rowCount():
             self.table.select(run)
 
-    def shows_log(self) -> bool:
-        """Whether the log can be seen."""
-        return self.log.isVisible()
-
     def _show_page(self, _tab: int = 0) -> None:
         place = self.tabs.currentIndex()
         for widget in (self.filter, self._choose):
             widget.setVisible(place == 0 and not self.bare())
         if place == 1:
             self.pages.setCurrentWidget(self.log)
-            self.log_shown.emit()
         elif place == DETAILS:
             self.pages.setCurrentWidget(self.details)
-            self.details_shown.emit()
         else:
             self.pages.setCurrentWidget(self.empty if self.bare() else self.table)
 
@@ -189,7 +165,7 @@ class BottomPanel(QWidget):
         if self._count.whole() != words:
             self._count.set_text(words)
             self.filled.emit()
-        self._export.setEnabled(bool(number))
+        self.export.setEnabled(bool(number))
         self._more.setEnabled(bool(number))
         self._show_page()
 
@@ -261,22 +237,16 @@ def read_tail(path: Path, most: int = TAIL_BYTES) -> str:
     return text if size <= most else text.partition("\n")[2]
 
 
-class LogPanel(QPlainTextEdit):
+class LogPanel(CodeText):
     """Read-only text: the journal's sentences, below them what the run's processes printed.
 
     It begins at its top for another run, and follows its end while someone looks at that.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setReadOnly(True)
-        self.setProperty("role", "code")
-        self.setFont(font("mono"))
+        super().__init__("Log of the selected run")
         self.setMaximumBlockCount(MOST_LINES)
-        self.setTabChangesFocus(True)
-        self.setUndoRedoEnabled(False)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setAccessibleName("Log of the selected run")
         self.setPlaceholderText("The log of the selected run appears here.")
         self._run = ""
         self._shown = 0

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtWidgets import QHeaderView, QTableWidgetItem, QWidget
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
-from clew_gui.views.form.fields import keep_from_wheel
+from clew_gui.views.form.fields import combo
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
@@ -87,45 +88,29 @@ class DetailsPanel(QWidget):
 
     other_chosen = Signal(str)
     """Asks to compare with this run; empty: with none."""
-    note_asked = Signal()
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self.table = QTableWidget(0, 3)
-        self._dress()
-        self.others = QComboBox()
-        self.others.setAccessibleName("Compare with")
-        keep_from_wheel(self.others)
+        self.table = ReadOnlyTable("Details of the run")
+        self.table.setColumnCount(3)
+        head = self.table.horizontalHeader()
+        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        head.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        for place in (1, 2):
+            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
+        self.others = combo([], "Compare with")
         self.others.setMinimumWidth(190)
         self.others.activated.connect(lambda _place: self.other_chosen.emit(self.others.currentData()))
         beside = label("Compare with", "body", "2")
         beside.setBuddy(self.others)
         self.difference = label("", "body", "2")
-        note = Button(appearance, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
-        note.clicked.connect(self.note_asked)
+        self.note = Button(appearance, "Name and tags…", "", "", "Write a name, tags and a note (F2)")
         copy = Button(appearance, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
         copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
-        head = row(beside, self.others, self.difference, None, note, copy, gap=8, margins=(16, 4, 12, 4))
-        column(head, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
+        line = row(beside, self.others, self.difference, None, self.note, copy, gap=8, margins=(16, 4, 12, 4))
+        column(line, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
         self._lines: list[Detail] = []
         self._choices: list[tuple[str, str]] = []
-
-    def _dress(self) -> None:
-        table = self.table
-        table.setFrameShape(QFrame.Shape.NoFrame)
-        table.setAccessibleName("Details of the run")
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setTabKeyNavigation(False)
-        table.setWordWrap(True)
-        table.verticalHeader().hide()
-        head = table.horizontalHeader()
-        head.setHighlightSections(False)
-        head.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        head.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        for place in (1, 2):
-            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Stretch)
 
     def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:
         """Show these lines of the run called ``title``, and what it may be compared with: ids and titles."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QSlider, QToolButton, QWidget
@@ -104,9 +106,8 @@ class PlotControls(QWidget):
 
     page_changed = Signal(str)
     """A page of ``views.plots.pages``."""
-    export_asked = Signal(str)
 
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, export: Callable[[str], object]) -> None:
         super().__init__()
         self.page = "curves"
         """The page that is shown."""
@@ -149,7 +150,7 @@ class PlotControls(QWidget):
             appearance, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)"
         )
         kinds = {**PICTURES, "csv": "Values, CSV…"}
-        self.export = export_button(appearance, "Export the plots", kinds, self.export_asked.emit, " (Ctrl+Shift+S)")
+        self.export = export_button(appearance, "Export the plots", kinds, export, " (Ctrl+Shift+S)")
         row(
             self.pages,
             self.units,
@@ -250,8 +251,8 @@ class RunView(QWidget):
         self.card = RunCard(appearance, actions)
         self.card.hide()
         self.study = StudyBar(appearance)
-        self.controls = PlotControls(appearance)
         self.plots = ConvergencePlots(appearance)
+        self.controls = PlotControls(appearance, self.plots.export)
         self.pulse = PulseSection(appearance, self.plots.canvas)
         self.plots.below = self.pulse.for_file
         box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))
@@ -273,7 +274,6 @@ class RunView(QWidget):
         controls.smoothing.valueChanged.connect(self._smooth)
         controls.whole.toggled.connect(lambda on: plots.change(whole=on, y_zoom=()))
         controls.reset.clicked.connect(plots.reset_zoom)
-        controls.export_asked.connect(plots.export)
         plots.canvas.view_changed.connect(lambda view: controls.show_zoomed(view.is_zoomed))
         plots.canvas.view_changed.connect(lambda view: controls.whole.setChecked(view.whole))
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QSizePolicy, QSlider, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QSlider, QWidget
 
 from clew_gui.base.image_file import read_image
 from clew_gui.charts.kit.chart import Layout
@@ -24,7 +24,7 @@ from clew_gui.charts.pictures.planes import ScatterPicture
 from clew_gui.charts.pictures.taken import TakenPicture, pixels
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import image_of, paint_ring
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import Dialog, ask_file
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
@@ -228,10 +228,7 @@ class TryDialog(Dialog):
         self._ask(request)
 
     def _choose(self) -> None:
-        dialog = QFileDialog(self, "Open an image", "", _FILES)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda path: self.open_image(Path(path)))
-        dialog.open()
+        ask_file(self, "Open an image", _FILES, self.open_image)
 
     def _changed(self) -> None:
         if self.field.is_drawn:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -27,8 +28,8 @@ class BackgroundWork(QObject, Generic[T]):
     next value, and the program does not wait for it.
     """
 
-    _came = Signal(object)
-    _broke = Signal(object)
+    _due = Signal(object)
+    """Something to call in the window's thread, unless nobody wants more."""
     _ended = Signal()
 
     def __init__(
@@ -44,9 +45,8 @@ class BackgroundWork(QObject, Generic[T]):
         self._values, self._each, self._failed, self._over = values, each, failed, ended
         self._stopped = threading.Event()
         queued = Qt.ConnectionType.QueuedConnection
-        self._came.connect(self._take, queued)
-        self._broke.connect(self._fail, queued)
-        self._ended.connect(self._finish, queued)
+        self._due.connect(self._call, queued)
+        self._ended.connect(self.deleteLater, queued)
         self.thread_ = threading.Thread(target=self._work, name=name, daemon=True)
         self.thread_.start()
 
@@ -60,7 +60,8 @@ class BackgroundWork(QObject, Generic[T]):
         values = self._all()
         with suppress(RuntimeError):  # the window is gone: nobody wants to know
             while (value := self._next(values)) is not _END and not self._stopped.is_set():
-                self._came.emit(value)
+                self._due.emit(partial(self._each, value))  # type: ignore[arg-type]  # it is no _END
+            self._due.emit(self._over)
             self._ended.emit()
 
     def _all(self) -> Iterator[T]:
@@ -72,27 +73,19 @@ class BackgroundWork(QObject, Generic[T]):
         try:
             return next(values, _END)
         except ProblemError as error:
-            self._broke.emit(error.problems)
+            self._due.emit(partial(self._failed, error.problems))
         except Exception as error:  # noqa: BLE001  # the thread's border: the window shows it and stays usable
             _LOG.exception("%s", self.thread_.name)
             hint = "Clew goes on. Please copy this message and report it; the log has details."
-            self._broke.emit((Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),))
+            problems = (Problem("window.unexpected", f"{type(error).__name__}: {error}", hint),)
+            self._due.emit(partial(self._failed, problems))
         return _END
 
     # --- In the window's thread ---------------------------------------------------------------------------------------
 
-    def _take(self, value: T) -> None:
+    def _call(self, what: Callable[[], None]) -> None:
         if not self._stopped.is_set():
-            self._each(value)
-
-    def _fail(self, problems: tuple[Problem, ...]) -> None:
-        if not self._stopped.is_set():
-            self._failed(problems)
-
-    def _finish(self) -> None:
-        if not self._stopped.is_set():
-            self._over()
-        self.deleteLater()
+            what()
 
 
 def call_elsewhere(

@@ -141,14 +141,11 @@ class DoctorDialog(Dialog):
         self.copy_button.clicked.connect(self.copy)
         self.again = Button(appearance, "Stop", "", "stop", "Stop the check")
         self.again.clicked.connect(self._stop_or_again)
-        self.close_button = Button(appearance, "Close", "primarySmall")
-        self.close_button.setDefault(True)
-        self.close_button.clicked.connect(self.accept)
         self.node = Button(
             appearance, "Check a node too", "quiet", "server", "Send a tiny job that reports what a node has"
         )
         self.node.clicked.connect(lambda: self.begin(node=True))
-        self.finish(self.copy_button, None, self.node, self.again, self.close_button)
+        self.finish(self.copy_button, None, self.node, self.again, self.close_button(appearance))
         self.finished.connect(lambda _code: self.stop())
         self.resize(600, 560)
         self.begin(bool(node))

@@ -261,7 +261,6 @@ class JobsDialog(Dialog):
     """Lists the jobs; it is updated while it is open."""
 
     end_asked = Signal(str)
-    log_out_asked = Signal()
 
     def __init__(self, parent: QWidget, appearance: Appearance) -> None:
         super().__init__(parent, "Jobs on sites")
@@ -277,10 +276,7 @@ class JobsDialog(Dialog):
         self.add(self.login)
         self.log_out = Button(appearance, "Log out", "", "key", "End the logins to all sites; jobs go on")
         self.log_out.setAutoDefault(False)
-        self.log_out.clicked.connect(self.log_out_asked)
-        close = Button(appearance, "Close", "primarySmall")
-        close.setDefault(True)
-        close.clicked.connect(self.accept)
+        close = self.close_button(appearance)
         self.finish(self.log_out, None, close)
         close.setFocus()
         self.resize(560, 440)

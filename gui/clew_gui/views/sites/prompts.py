@@ -19,7 +19,18 @@ from clew_gui.ssh.config import resolve
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, plain
 from clew_gui.views.presentation.words import about
 from clew_gui.views.theme.dialog import Dialog, FittedDialog, Question
-from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, frame, label, row, set_role
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    CodeText,
+    Glyph,
+    IconButton,
+    column,
+    frame,
+    label,
+    row,
+    set_role,
+)
 from clew_gui.views.theme.theme import font
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
@@ -120,9 +131,7 @@ class WindowPrompter(QObject, Prompter):
         dialog = FittedDialog(front or self._window, head.removesuffix(":"))
         dialog.setMinimumWidth(_WIDE)
         dialog.add(own_words(words, "The server's own text"))
-        close = Button(self._appearance, "Close", "primarySmall")
-        close.clicked.connect(dialog.reject)
-        dialog.finish(None, close)
+        dialog.finish(None, dialog.close_button(self._appearance))
         dialog.open()
 
     def _next(self) -> _Question | None:
@@ -217,13 +226,10 @@ class SecretDialog(PromptDialog):
         self.add(name)
         self.add(self._with_eye() if self.field.echoMode() is QLineEdit.EchoMode.Password else self.field)
         self.add(label(_kept(prompt.kind, stays_s), "caption", "3", wrap=True))
-        cancel = Button(appearance, "Cancel")
-        cancel.setAutoDefault(False)
-        cancel.clicked.connect(self.reject)
         self.go = Button(appearance, "Unlock" if prompt.kind is PromptKind.PASSPHRASE else "Log in", "primarySmall")
         self.go.setDefault(True)
         self.go.clicked.connect(self._answer)
-        self.finish(None, cancel, self.go)
+        self.finish(None, self.close_button(appearance, "Cancel", ""), self.go)
         self.field.textChanged.connect(lambda _text: self._allow())
         self.finished.connect(lambda _code: self.field.clear())
         self.field.setFocus()
@@ -294,12 +300,8 @@ def _server_words(prompt: Prompt) -> str:
 
 def own_words(text: str, name: str, most: int = _MOST_LINES) -> QPlainTextEdit:
     """A text unchanged, in its own typeface, as high as it needs to be; a long one scrolls."""
-    box = QPlainTextEdit(text)
-    box.setReadOnly(True)
-    box.setTabChangesFocus(True)
-    box.setProperty("role", "code")
-    box.setFont(font("mono"))
-    box.setAccessibleName(name)
+    box = CodeText(name)
+    box.setPlainText(text)
     metrics = QFontMetricsF(box.font())
     room = metrics.averageCharWidth() * 46
     lines = sum(max(1, -(-round(metrics.horizontalAdvance(line)) // round(room))) for line in text.split("\n"))
@@ -439,20 +441,13 @@ class ScriptDialog(Dialog):
         words = f"Asking {title} for its folders; the agent is installed there if it is missing …"
         self.message = label(words, "body", "2", wrap=True)
         self.add(self.message)
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setTabChangesFocus(True)
-        self.text.setProperty("role", "code")
-        self.text.setFont(font("mono"))
+        self.text = CodeText("Job script")
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.text.setAccessibleName("Job script")
         self.add(self.text, 1)
         self.copy_button = Button(appearance, "Copy", "", "copy", "Copy the whole script")
         self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.toPlainText()))
         self.copy_button.allow(False, "There is nothing to copy yet")
-        close = Button(appearance, "Close", "primarySmall")
-        close.setDefault(True)
-        close.clicked.connect(self.accept)
+        close = self.close_button(appearance)
         self.finish(None, self.copy_button, close)
         close.setFocus()
         self.resize(760, 600)

@@ -9,7 +9,6 @@ import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QCompleter,
-    QFileDialog,
     QLineEdit,
     QListView,
     QListWidget,
@@ -25,8 +24,8 @@ from clew_gui.sites.site import LOCAL, Site, address, title_of
 from clew_gui.sites.site_fields import ASKED, FOLDED, NAME, SITE_FIELDS, free_name, machine_of, site_of, texts_of
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
-from clew_gui.views.form.form import LABEL_WIDTH, FormRow, ParamForm
-from clew_gui.views.theme.dialog import Dialog, Question, ask_place
+from clew_gui.views.form.form import FormRow, ParamForm, field_rows
+from clew_gui.views.theme.dialog import Dialog, Question, ask_file, ask_place
 from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.number_words import counted
@@ -202,10 +201,7 @@ class SitesDialog(Dialog):
         whole = row(side, frame("vline"), self._right, gap=14)
         whole.setStretch(2, 1)
         self.add(whole, 1)
-        self.close_button = Button(appearance, "Close")
-        self.close_button.setAutoDefault(False)
-        self.close_button.clicked.connect(self.reject)
-        self.finish(self.message, None, self._export, self.test, self.save, self.close_button)
+        self.finish(self.message, None, self._export, self.test, self.save, self.close_button(appearance, role=""))
         self.resize(860, 640)
         self._fill(LOCAL)
 
@@ -251,11 +247,7 @@ class SitesDialog(Dialog):
         self.name.setToolTip("The name in commands and of the file: small letters, digits, - and _")
         self.name.textChanged.connect(lambda _text: self._name_edited())
         self._name_line = QWidget()
-        words = label("Short name")
-        words.setFixedWidth(LABEL_WIDTH)
-        words.setBuddy(self.name)
-        line = row(words, self.name, gap=6, margins=(16, 0, 28, 0), parent=self._name_line)
-        line.setStretch(1, 1)
+        self._name_line.setLayout(field_rows(("Short name", self.name)))
         self.name_error = label("", "caption", "bad", wrap=True)
         self.name_error.hide()
         self.note = label("", "body", wrap=True)
@@ -558,11 +550,8 @@ class SitesDialog(Dialog):
     # --- Files --------------------------------------------------------------------------------------------------------
 
     def _ask_file(self) -> None:
-        dialog = QFileDialog(self, "A site's file, such as one from your teacher", "", "Sites (*.toml);;All files (*)")
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(lambda path: self.import_file(Path(path)))
-        dialog.open()
+        title = "A site's file, such as one from your teacher"
+        ask_file(self, title, "Sites (*.toml);;All files (*)", self.import_file)
 
     def import_file(self, path: Path) -> None:
         """Begin a site with what is in a file; what is wrong with it is shown."""

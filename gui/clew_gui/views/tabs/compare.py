@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QIcon, QPainter
-from PySide6.QtWidgets import QCheckBox, QComboBox, QSizePolicy, QSplitter, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSplitter, QWidget
 
 from clew_gui.charts.compare import (
     RESULT,
@@ -51,7 +51,14 @@ from clew_shared.study.importance import Importance, importance_of
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
 SETS = (("ticked", "Ticked"), ("listed", "All listed"))
-TARGET = ParamSpec(name="target", kind="float", label="Target", default=None, optional=True)
+TARGET = ParamSpec(
+    name="target",
+    kind="float",
+    label="Target",
+    default=None,
+    optional=True,
+    help="The table shows the steps and seconds to this value; write 0.9 for 90 %",
+)
 _SWATCH = QSize(18, 12)
 _LEAST_COMBO = 84
 """Pixels to which a choice shrinks before the row would push the panels beside it."""
@@ -136,11 +143,7 @@ class CompareTab(Tab):
         self.value = self._combo("Value")
         self.colour = self._combo("Colour by")
         self.across = self._combo("X axis of the scatter")
-        self.target = NumberEdit(TARGET)
-        self.target.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.target.setFixedWidth(76)
-        self.target.setAccessibleName("Target")
-        self.target.setToolTip("The table shows the steps and seconds to this value; write 0.9 for 90 %")
+        self.target = NumberEdit(TARGET, 76)
         self.target.edited.connect(self._edited)
         self._x_word = label("X", "body", "2")
         words = [label(text, "body", "2") for text in ("Value", "Colour", "Target")]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QLayout, QSizePolicy, QWidget
 
 from clew_gui.views.actions.controller import WindowController
@@ -41,6 +41,7 @@ class Tab(QWidget):
         super().__init__()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self._window, self._controller, self._places = window, controller, places
         self._appearance = window.appearance
         self.box = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -113,6 +114,16 @@ class Tab(QWidget):
             inside.setStretchFactor(plot, 1)
             self.box.addWidget(frame("card", inside), share)
         return whole
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Takes the room that it needs."""
+        super().showEvent(event)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Out of sight it needs none: a stack of pages is otherwise as wide as the widest of them."""
+        super().hideEvent(event)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Puts the plots of a pair above each other if they would be too narrow."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QLayout, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 
@@ -24,6 +24,7 @@ class Dialog(QDialog):
         self.setWindowTitle(title)
         self.setMinimumWidth(WIDTH)
         self._box = column(label(title, "title"), gap=9, margins=(24, 22, 24, 18), parent=self)
+        self._needed = 0
         self.sentence = label(sentence, "body", "2", wrap=True)
         self._box.addWidget(self.sentence)
         if not sentence:
@@ -36,34 +37,26 @@ class Dialog(QDialog):
         else:
             self._box.addLayout(item, stretch)
 
-    def say_wrong(self, where: QLabel, sentences: Sequence[str]) -> None:
-        """Say what is wrong. The dialog is as high as that needs at its width, and as high as before without it: a
-        layout alone would cut texts, and keep what it once took."""
-        text = "\n".join(sentences)
-        if text == where.text():
-            return
-        before = self._box.totalHeightForWidth(self.width())
-        where.setText(text)
-        where.setVisible(bool(text))
+    def fit_height(self) -> None:
+        """Makes the dialog as high as its content needs, later as much higher or lower: a layout alone would cut
+        wrapped texts, and keep what it once took."""
         self._box.activate()
-        self.resize(self.width(), self.height() + self._box.totalHeightForWidth(self.width()) - before)
+        width, before = self.width(), self._needed
+        self._needed = max(self._box.totalHeightForWidth(width), self._box.totalMinimumHeightForWidth(width))
+        self.resize(width, self._needed + (self.height() - before if before else 0))
 
     def finish(self, *buttons: QWidget | None) -> None:
         """The row at the bottom; None for the stretch."""
         self._box.addSpacing(6)
         self._box.addLayout(row(*buttons, gap=8))
 
-    def finish_checked(self, appearance: Appearance, go: Button) -> QLabel:
-        """A line for what is wrong, and at the bottom *Cancel* and ``go``, which Enter presses. Returns the line, for
-        ``say_wrong``."""
-        wrong = label("", "caption", "bad", wrap=True)
-        wrong.hide()
-        self.add(wrong)
-        cancel = Button(appearance, "Cancel")
-        cancel.clicked.connect(self.reject)
-        go.setDefault(True)
-        self.finish(None, cancel, go)
-        return wrong
+    def close_button(self, appearance: Appearance, words: str = "Close", role: str = "primarySmall") -> Button:
+        """A button that closes the dialog and changes nothing; the main one is also what Enter presses."""
+        button = Button(appearance, words, role)
+        button.setAutoDefault(bool(role))
+        button.setDefault(bool(role))
+        button.clicked.connect(self.reject)
+        return button
 
 
 class FittedDialog(Dialog):
@@ -73,13 +66,6 @@ class FittedDialog(Dialog):
         """Fits the height, because wrapped texts ask for more space than they need until they know their width."""
         super().showEvent(event)
         self.fit_height()
-
-    def fit_height(self) -> None:
-        """Take the height that the content needs now."""
-        layout = self.layout()
-        if layout is not None:
-            layout.activate()
-            self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
 
 class Question(FittedDialog):
@@ -110,6 +96,16 @@ class Question(FittedDialog):
         usual.setFocus()
 
 
+def ask_file(
+    parent: QWidget, title: str, kinds: str, chosen: Callable[[Path], None], start: str = "", folder: bool = False
+) -> None:
+    """Let a person choose a file that is there, or a ``folder``, beginning in ``start``."""
+    dialog = QFileDialog(parent, title, start, "" if folder else kinds)
+    dialog.setFileMode(QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile)
+    dialog.setOption(QFileDialog.Option.ShowDirsOnly, folder)
+    _open(dialog, chosen)
+
+
 def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callable[[Path], None]) -> None:
     """Let a person choose where a file is to be written; ``name`` is the proposed one, ``kinds`` as Qt's dialog has
     them ("Values (*.csv)")."""
@@ -117,6 +113,10 @@ def ask_place(parent: QWidget, title: str, name: str, kinds: str, chosen: Callab
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(Path(name).suffix[1:])
     dialog.selectFile(name)
+    _open(dialog, chosen)
+
+
+def _open(dialog: QFileDialog, chosen: Callable[[Path], None]) -> None:
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(lambda path: chosen(Path(path)))
     dialog.open()

@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QMenu,
+    QPlainTextEdit,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -232,6 +233,18 @@ def scrolling(inside: QWidget | None = None, takes_focus: bool = False) -> QScro
 # --- Text -------------------------------------------------------------------------------------------------------------
 
 _KEYS = re.compile(r"Ctrl(?:\+Shift)?(?:\+(?:\w+|[.,]))?")
+
+
+class CodeText(QPlainTextEdit):
+    """A text to read, unchanged and in the typeface of code."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setTabChangesFocus(True)
+        self.setProperty("role", "code")
+        self.setFont(font("mono"))
+        self.setAccessibleName(name)
 
 
 def native_keys(text: str) -> str:

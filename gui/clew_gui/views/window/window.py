@@ -60,7 +60,7 @@ class MainWindow(QMainWindow):
         self.remedies = RemedyButtons()
         self.lab = LabPanel(appearance)
         self.head = ExerciseHead(appearance)
-        self.guide = GuideView(appearance)
+        self.guide = GuideView(appearance, self.actions_["code"].trigger)
         self.run_view = RunView(appearance, self.actions_)
         self.bottom = BottomPanel(appearance, self.actions_)
         self.next_run = NextRun(appearance)
