@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.lesson.cards import goal, needs, preset
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.judging import flags, summarize_flags
@@ -15,64 +16,10 @@ from clew_agent.training.layers import dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, HistogramPlot, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.cards import HistogramPlot, ImageGrid, MetricSpec, PlotSpec
 from clew_shared.params import Knob
 
-ASKED = "Why does a code that is much too large make a worse detector, and one that is too small as well?"
-GUIDE = f"""\
-## Find what the network has never seen
-
-An autoencoder that was trained with normal samples draws those well, and others badly. Its error is therefore a score:
-above a *threshold* a sample counts as an anomaly. Here one class of digits plays the anomaly. It is taken out of the
-training images, and is still among the validation and test images.
-
-## What to do
-
-1. Press **Run**. The digit 2 is the anomaly.
-2. The threshold in *Error of test samples* begins where the run has it. Move it: what happens to precision and recall?
-   Where is the F-score best?
-3. How many standard deviations above the mean is that? The window says it beside the threshold. Press *Use this* to
-   set *Deviations*, and run again.
-4. Take the digit 1 as the anomaly. Why does the network draw it well, although it has never seen one?
-5. Change the size of the code. Which size separates best?
-
-## What to watch
-
-*Precision* says how many of the alarms are real, *recall* how many anomalies raise an alarm. The accuracy says little:
-if one sample in 500 is an anomaly, a network that never raises an alarm is right for 99.8 %. Choose the threshold by
-the validation samples; the test samples are for the last look.
-
-Two curves show all thresholds at once, with yours as a point: *ROC* shows the recall against the share of normal
-samples that raise an alarm, *PR* the precision against the recall. The areas below them (AUC) judge the network itself,
-whatever threshold you choose.
-
-## Questions
-
-- Fraud with credit cards is rare. Which of precision and recall would a bank want to be high?
-- {ASKED}
-- Where anomalies are rare, the ROC curve can look much better than the PR curve. Why?
-
-> **Hint: your own table**
-> Any CSV file of numbers with a column `Class` will do, such as the data set of credit-card transactions
-> (`creditcard.csv`, 284,807 rows). Choose the file as the data set and the preset *Credit cards*. Clew does not
-> download it.
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3 on MNIST the preset *Digit 2 unseen* ended at a precision of 69.3 to 73.0 %, a recall of 73.3 to
-> 79.0 % and an F-score of 73.1 to 75.2 % on the test images, in 28 seconds on two busy cores. 6000 steps brought the
-> F-score to 75.3 and 74.7 % (seeds 1 and 2), a rate of 0.003 to 73.9 to 76.3 %: little more than what the seed does. A
-> threshold of 2.5 deviations brought it to 68.7 to 71.5 %, codes of 2, 8 and 16 numbers to 56.2 to 59.0, 67.2 to 70.1
-> and 64.9 to 68.1 %.
-
-> **Hint: few images**
-> On the small digits the F-score is about 70 % at step 300 and 40 % at the end of 3000 steps. The network draws its few
-> training images better and better, so the threshold, which comes from them, becomes too low for images that it has not
-> seen. 1200 steps and 5 deviations ended at 87.7 % with seed 1 and at 74.5 % with the seeds 2 and 3: among 300 test
-> images there are only 28 anomalies.
-"""
-
-
-TWO = (Requirement("anomaly", (2,)),)
+TWO = needs(anomaly=2)
 MOMENTUM = 0.98
 """Of the moving averages of the error: they look back on some 50 batches."""
 
@@ -112,7 +59,6 @@ class Anomaly(Exercise[AnomalySettings]):
     course = "CINECA, autoencoders"
     minutes = 30
     summary = "Find the samples of a class that the network has never seen, and choose the threshold."
-    guide = GUIDE
     Settings = AnomalySettings
     datasets = ("mnist", "digits")
     jit = True
@@ -155,41 +101,28 @@ class Anomaly(Exercise[AnomalySettings]):
     revision = 1
     tries = "code"
     presets = (
-        Preset(name="twos", title="Digit 2 unseen", help="Nine digits are normal."),
-        Preset(name="ones", title="Digit 1 unseen", values={"anomaly": 1}, help="Harder than it looks."),
-        Preset(
-            name="fraud",
-            title="Credit cards",
-            help="For a table of your own, with fraud as class 1.",
-            values={"anomaly": 1, "hidden": 16, "code": 4},
+        preset("twos", "Digit 2 unseen", "Nine digits are normal."),
+        preset("ones", "Digit 1 unseen", "Harder than it looks.", anomaly=1),
+        preset(
+            "fraud", "Credit cards", "For a table of your own, with fraud as class 1.", anomaly=1, hidden=16, code=4
         ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 400, "evaluate_every": 100, "hidden": 64},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=400, evaluate_every=100, hidden=64),
     )
     goals = (
-        Goal(
-            id="found",
-            text="F-score 75 %",
-            metric="test_f_score",
-            op=">=",
-            value=0.75,
-            detail="On the test samples, at the end of the run, with the threshold from training.",
+        goal(
+            "found",
+            "F-score 75 %",
+            "test_f_score >= 0.75",
+            "On the test samples, at the end of the run, with the threshold from training.",
             data="mnist",
             requires=TWO,
-            question=ASKED,
+            question=2,
         ),
-        Goal(
-            id="digits",
-            text="F-score 80 % on the small digits",
-            metric="test_f_score",
-            op=">=",
-            value=0.8,
-            detail="On the test samples, at the end of the run. How long should it train, and where is the threshold?",
+        goal(
+            "digits",
+            "F-score 80 % on the small digits",
+            "test_f_score >= 0.8",
+            "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
             data="digits",
             requires=TWO,
         ),

@@ -10,66 +10,21 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import Rows
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, in_rows
 from clew_agent.training.layers import Layers, dense_layers, through, variables_of
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.cards import ImageGrid, MetricSpec, PlotSpec
 from clew_shared.params import Choice, Condition, Knob
-
-LINEAR = "Without activations, what would the network learn at best?"
-DEEPER = "What can three layers each way do that one cannot?"
-GUIDE = f"""\
-## Draw an image from a few numbers
-
-An *encoder* reduces the 784 pixels of an image to a short code, and a *decoder* draws the image again from the code.
-They are trained together, and nobody gives them labels: the target is the image itself. Principal components (PCA) are
-the best code that linear layers can make. Every evaluation compares the network with PCA of the same size.
-
-## What to do
-
-1. Press **Run**: 32 numbers, one layer each way. By what factor is its error smaller than that of PCA?
-2. Make the code smaller, down to 2. What do the reconstructions lose first?
-3. *Sparse*: the code is larger, but each unit costs in proportion to its value (L1), so most are switched off. Raise
-   the penalty until the images suffer.
-4. *Denoising*: the network sees noise and has to draw the clean image.
-5. *Contractive*: it costs when the code changes with the image. Compare *Slope of the code* with a penalty of 0 and
-   with the preset's. What does the error say to that?
-6. *Deep*, without and with greedy pre-training. Does it help to train the layers one after the other first?
-
-## What to watch
-
-*Originals and reconstructions* shows test images and below each what the network draws. With noise there is a third row
-in the middle: what the network gets to see. *Slope of the code* says how far the code of a test image moves when a
-little noise is added to the image, divided by the deviation of the noise. During pre-training the loss is that of one
-pair of layers, so it jumps when the next pair begins.
-
-## Questions
-
-- {LINEAR}
-- {DEEPER}
-- Why can a code with more numbers than the image has pixels be useful?
-
-> **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps, the undercomplete network ended at a test error of 0.0096, and PCA with 32
-> components has 0.0167: a factor of 1.7, after 25 seconds on two busy cores. *Denoising* with 128 numbers reached a
-> factor of 2.6. The preset *Sparse* ended with 30 % of its units active. *Contractive* ended at a slope of 6.6 and an
-> error of 0.0096; with a penalty of 0 at 9.7 and 0.0084, and with 0.001 at 3.2 and 0.0175.
-
-> **Hint: does pre-training help?**
-> In 2006 it made deep networks possible, because initial weights were badly chosen and sigmoids let the gradient
-> vanish. With today's initial weights and ReLU it may only take steps away from training the whole network. Compare
-> *Deep* with *Deep, pre-trained*: both have 5000 steps in all. With the seeds 1 to 3 on MNIST the first ended at a
-> factor of 2.7 to 2.8, the second at 1.8 to 2.1.
-"""
 
 SHOWN, COLUMNS = 20, 10
 NUDGE = 0.01
 """Deviation of the noise by which an image is changed to see what its code makes of that."""
 WITH_PENALTY = ("sparse", "contractive")
-CLEAN = (Requirement("kind", ("undercomplete", "deep")),)
+CLEAN = needs(kind=("undercomplete", "deep"))
 """Of noisy images PCA has to draw the noise as well, so it loses without a contest."""
 
 
@@ -144,7 +99,6 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     course = "CINECA, autoencoders"
     minutes = 30
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
-    guide = GUIDE
     Settings = AutoencoderSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
@@ -167,61 +121,38 @@ class Autoencoder(Exercise[AutoencoderSettings]):
     pictures = (ImageGrid("reconstructions", "Originals, below them reconstructions", columns=COLUMNS),)
     baseline = "undercomplete"
     presets = (
-        Preset(name="undercomplete", title="Undercomplete", help="One layer to the code, one back."),
-        Preset(
-            name="sparse",
-            title="Sparse",
-            help="256 numbers, of which few are active.",
-            values={"kind": "sparse", "code": 256, "penalty": 0.03},
+        preset("undercomplete", "Undercomplete", "One layer to the code, one back."),
+        preset("sparse", "Sparse", "256 numbers, of which few are active.", kind="sparse", code=256, penalty=0.03),
+        preset("denoising", "Denoising", "Clean images from noisy ones.", kind="denoising", code=128),
+        preset("deep", "Deep", "Three layers each way.", kind="deep"),
+        preset("greedy", "Deep, pre-trained", "Pair by pair first.", kind="deep", pretraining=500),
+        preset(
+            "contractive",
+            "Contractive",
+            "A code that hardly changes with the image.",
+            kind="contractive",
+            code=128,
+            penalty=1e-4,
         ),
-        Preset(
-            name="denoising",
-            title="Denoising",
-            help="Clean images from noisy ones.",
-            values={"kind": "denoising", "code": 128},
-        ),
-        Preset(name="deep", title="Deep", help="Three layers each way.", values={"kind": "deep"}),
-        Preset(
-            name="greedy",
-            title="Deep, pre-trained",
-            help="Pair by pair first.",
-            values={"kind": "deep", "pretraining": 500},
-        ),
-        Preset(
-            name="contractive",
-            title="Contractive",
-            help="A code that hardly changes with the image.",
-            values={"kind": "contractive", "code": 128, "penalty": 1e-4},
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            help="The built-in small digits.",
-            values={"steps": 300, "code": 4, "evaluate_every": 100},
-            data="digits",
-        ),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, code=4, evaluate_every=100),
     )
     goals = (
-        Goal(
-            id="twice",
-            text="Half of PCA's error",
-            metric="test_gain",
-            op=">=",
-            value=2.0,
-            detail="What do more layers bring?",
+        goal(
+            "twice",
+            "Half of PCA's error",
+            "test_gain >= 2.0",
+            "What do more layers bring?",
             data="mnist",
-            requires=(*CLEAN, Requirement("code", (32,))),
-            question=DEEPER,
+            requires=(*CLEAN, *needs(code=32)),
+            question=2,
         ),
-        Goal(
-            id="pca",
-            text="Better than PCA",
-            metric="test_gain",
-            op=">=",
-            value=1.0,
-            detail="A smaller test error than PCA with a code of the same size.",
-            requires=(*CLEAN, Requirement("code", least=4)),
-            question=LINEAR,
+        goal(
+            "pca",
+            "Better than PCA",
+            "test_gain >= 1.0",
+            "A smaller test error than PCA with a code of the same size.",
+            requires=(*CLEAN, *needs(code=at_least(4))),
+            question=1,
         ),
     )
 

@@ -6,63 +6,15 @@ from typing import Annotated
 
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_most, goal, lane, needs, preset, race
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import around_grey, augment, mistakes
 from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
 from clew_agent.training.layers import BatchNorm, correct, cross_entropy, dropout
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec, Requirement
+from clew_shared.cards import ConfusionMatrix, Gallery, ImageGrid
 from clew_shared.params import Knob
-
-ASKED = (
-    "The two convolutions have 52,000 weights, the dense layer 3.2 million. What do the convolutions"
-    " take for granted about images, so that they need so few?"
-)
-GUIDE = f"""\
-## Teach the network where to look, and reach 99 %
-
-A single layer weighs each pixel alone. A convolution slides a small window over the image and finds the same stroke
-wherever it stands. Two convolutions, two poolings and a dense layer are enough for handwritten digits. The slides
-reach 95.97 % after 1000 steps.
-
-## What to do
-
-1. Press **Run** with the slides' values: Adam, rate 0.0001, batches of 50 in file order, 1000 steps.
-2. Change the learning rate by factors of three, up and down. How far do 1000 steps get you?
-3. Arrange the batches: shuffle them, balance the classes, change their size. Keep an eye on the images seen, not the
-   steps.
-4. Reach 99 % within 2,000 steps: a rate that falls towards the end, and if you like augmentation, batch normalisation
-   or weight decay. Choose by the validation accuracy; the test accuracy is for the last look.
-
-## What to watch
-
-Training accuracy is measured with half of the dense layer dropped out, so it may stay below the test accuracy. When
-it rises and the validation accuracy does not, the network learns the images by heart.
-
-*Pictures* shows what the first filters look for: strokes of which directions? Watch the wrong answers become fewer.
-Which are left at 99 %?
-
-## Questions
-
-- With dropout, the training accuracy is often below the test accuracy. Why?
-- {ASKED}
-
-> **Hint: the slides' rate is careful**
-> After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same
-> 1000 steps reach 98.1 and 98.3 % (seeds 1 and 2).
-
-> **Hint: why the rate should fall**
-> With a constant rate the weights keep jumping about the best place, by a distance that grows with the rate. A
-> schedule that falls to zero, such as *Cosine to zero*, begins with long steps and lets the weights settle at the
-> end.
-
-> **Hint: values that reach 99 %**
-> The preset *99 %* holds one answer: batch normalisation, balanced batches of 100, a warm-up to a rate of 0.003 and a
-> cosine down to zero. With seed 1 it ended at 99.19 % after 1200 steps, 2.4 passes over the images, in 85 seconds on
-> two cores. 1500 steps ended at 99.24 %, 1000 at 99.15 % (seed 2), 800 at 99.00 %. Another processor rounds
-> differently: an AMD EPYC ended at 99.06 %. Can you do it in fewer?
-"""
 
 
 class CnnSettings(BatchSettings, frozen=True, kw_only=True):
@@ -94,7 +46,6 @@ class Cnn(Exercise[CnnSettings]):
     course = "BSC guided lab, exercise 3"
     minutes = 40
     summary = "Train a convolutional network, reproduce 95.97 % and arrange the batches until it reaches 99 %."
-    guide = GUIDE
     Settings = CnnSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
@@ -109,101 +60,84 @@ class Cnn(Exercise[CnnSettings]):
     )
     baseline = "slides"
     presets = (
-        Preset(name="slides", title="Slides' values", help="Adam, rate 0.0001, 1000 steps: 95.97 %."),
-        Preset(
-            name="99-percent",
-            title="99 %",
-            values={
-                "learning_rate": 3e-3,
-                "schedule": "warmup-cosine",
-                "batch_size": 100,
-                "order": "balanced",
-                "batch_norm": True,
-                "steps": 1200,
-            },
+        preset("slides", "Slides' values", "Adam, rate 0.0001, 1000 steps: 95.97 %."),
+        preset(
+            "99-percent",
+            "99 %",
+            "Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
             seed=1,
-            help="Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
+            learning_rate=3e-3,
+            schedule="warmup-cosine",
+            batch_size=100,
+            order="balanced",
+            batch_norm=True,
+            steps=1200,
         ),
-        Preset(name="tiny", title="Tiny", values={"steps": 60}, data="digits", help="The built-in small digits."),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
     )
     goals = (
-        Goal(
-            id="slides",
-            text="95.97 %",
-            metric="test_accuracy",
-            op="near",
-            value=0.9597,
-            tolerance=0.007,
-            which="at",
-            step=1000,
-            detail="The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
+        goal(
+            "slides",
+            "95.97 %",
+            "test_accuracy = 0.9597 ± 0.007 at step 1000",
+            "The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
             data="mnist",
-            requires=(
-                Requirement("optimizer", ("adam",)),
-                Requirement("learning_rate", (1e-4,)),
-                Requirement("schedule", ("constant",)),
-                Requirement("batch_size", (50,)),
-                Requirement("order", ("file",)),
-                Requirement("dropout", (0.5,)),
-                Requirement("batch_norm", (False,)),
-                Requirement("augmentation", (False,)),
+            requires=needs(
+                optimizer="adam",
+                learning_rate=1e-4,
+                schedule="constant",
+                batch_size=50,
+                order="file",
+                dropout=0.5,
+                batch_norm=False,
+                augmentation=False,
             ),
         ),
-        Goal(
-            id="99-percent",
-            text="99 %",
-            metric="test_accuracy",
-            op=">=",
-            value=0.99,
-            detail="At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
+        goal(
+            "99-percent",
+            "99 %",
+            "test_accuracy >= 0.99",
+            "At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
             data="mnist",
-            requires=(Requirement("steps", most=2000),),
-            question=ASKED,
+            requires=needs(steps=at_most(2000)),
+            question=2,
         ),
-        Goal(
-            id="digits",
-            text="96 % on the small digits",
-            metric="test_accuracy",
-            op=">=",
-            value=0.96,
-            detail="The slides' values reach 91.7 to 93.0 %.",
+        goal(
+            "digits",
+            "96 % on the small digits",
+            "test_accuracy >= 0.96",
+            "The slides' values reach 91.7 to 93.0 %.",
             data="digits",
         ),
-        Goal(
-            id="fashion",
-            text="90 % on Fashion-MNIST",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9,
-            detail="With seed 1 the slides' values reach 84.67 %.",
+        goal(
+            "fashion",
+            "90 % on Fashion-MNIST",
+            "test_accuracy >= 0.9",
+            "With seed 1 the slides' values reach 84.67 %.",
             data="fashion-mnist",
-            question=ASKED,
+            question=2,
         ),
-        Goal(
-            id="cifar10",
-            text="60 % on CIFAR-10",
-            metric="test_accuracy",
-            op=">=",
-            value=0.6,
-            detail="Colour photographs: a larger rate, and a few passes over the images.",
+        goal(
+            "cifar10",
+            "60 % on CIFAR-10",
+            "test_accuracy >= 0.6",
+            "Colour photographs: a larger rate, and a few passes over the images.",
             data="cifar10",
-            question=ASKED,
+            question=2,
         ),
     )
     races = (
-        RaceSpec(
-            id="optimizers",
-            title="Optimizer race",
-            steps=200,
-            metric="validation_accuracy",
-            help="Which optimizer recognises the most validation images after 200 batches?",
-            lanes=(
-                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.05}),
-                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
-                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.0005}),
-                Lane(name="Adam, slides' rate", values={"optimizer": "adam", "learning_rate": 0.0001}),
-                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.001}),
-            ),
+        race(
+            "optimizers",
+            "Optimizer race",
+            "validation_accuracy",
+            200,
+            "Which optimizer recognises the most validation images after 200 batches?",
+            lane("SGD", optimizer="sgd", learning_rate=0.05),
+            lane("Momentum", optimizer="momentum", learning_rate=0.01),
+            lane("RMSprop", optimizer="rmsprop", learning_rate=0.0005),
+            lane("Adam, slides' rate", optimizer="adam", learning_rate=0.0001),
+            lane("Adam", optimizer="adam", learning_rate=0.001),
         ),
     )
 

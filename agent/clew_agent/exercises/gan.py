@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images
@@ -23,53 +24,8 @@ from clew_agent.training.layers import (
 )
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.cards import Bars, ImageGrid, MetricSpec, PlotSpec
 from clew_shared.params import Choice, Knob
-
-ASKED = "Why does a falling loss of the generator not mean better images?"
-LOSSES = (
-    "Both generator losses have the same best answer. Why do their gradients differ so much when D(G(z)) is near 0?"
-)
-GUIDE = f"""\
-## Let two networks play against each other
-
-The *generator* draws images from random numbers. The *discriminator* says for each image whether it is real (D near 1)
-or drawn (D near 0). Each is trained against the other. When the game goes well, both get better, and the discriminator
-ends by guessing: D(x) and D(G(z)) both near 50 %. When it does not, it fails in one of three well-known ways.
-
-## What to do
-
-1. Press **Run**. Look at the samples, which are always drawn from the same noise.
-2. Run *Vanishing gradient*: the discriminator has no dropout and makes five steps at a time, each with other real
-   images, and the generator's loss is the saturating one. Look at the generator's gradient norm. Which single value
-   repairs it?
-3. Run *Mode collapse*. How many different digits are drawn?
-4. Run *Oscillation*. Compare how far D(G(z)) jumps with the first run.
-5. Have all ten classes drawn, also against the discriminator of *Vanishing gradient*. Do not be taken in by *Clear
-   samples*: one and the same clear digit for all noise is mode collapse.
-
-## What to watch
-
-A small classifier is trained beside the game, with the labels, and reads what the generator draws. A class is there
-when at least 20 of 1,000 samples are read as that class with a probability above 0.9. The game does not depend on it.
-
-## Questions
-
-- {ASKED}
-- {LOSSES}
-
-> **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps the preset *Course's values* ended with all 10 classes and 70 % clear samples,
-> after 101 seconds on two busy cores. D(x) ended near 50 %, and D(G(z)) near 44 %. A CNN that reads 99 % of the test
-> images, and has no part in the game, found all 10 classes as well, and 2 after *Mode collapse*. In the second half of
-> the run, D(G(z)) moved by 8 points from step to step with the course's values, and by 59 points in *Oscillation*. In
-> *Vanishing gradient* the generator's gradient norm ended near 10⁻⁷.
-
-> **Hint: why the failures happen**
-> *Vanishing gradient*: D is so sure that log(1 - D(G(z))) is flat. *Mode collapse*: the generator draws the few
-> images that D believes, and moves on when D learns them. *Oscillation*: with a large rate each network overshoots the
-> other's move.
-"""
 
 DRAWN = 1000
 """Samples by which the classes are counted."""
@@ -77,7 +33,7 @@ CLEAR, ENOUGH = 0.9, 0.02
 """A sample counts for a class when the classifier is so sure; a class is there when it has such a share of samples."""
 
 
-LONG_ENOUGH = Requirement("steps", least=2000)
+LONG_ENOUGH = needs(steps=at_least(2000))
 """After some hundred steps the classifier reads digits in smears."""
 
 
@@ -127,7 +83,6 @@ class Gan(Exercise[GanSettings]):
     course = "CINECA, generative networks"
     minutes = 45
     summary = "Let two networks play against each other until one of them draws digits."
-    guide = GUIDE
     Settings = GanSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
@@ -155,53 +110,42 @@ class Gan(Exercise[GanSettings]):
     )
     baseline = "course"
     presets = (
-        Preset(name="course", title="Course's values", help="RMSprop, one step each."),
-        Preset(
-            name="oscillation",
-            title="Oscillation",
-            help="A rate that overshoots.",
-            values={"learning_rate": 0.03, "dropout": 0.0},
+        preset("course", "Course's values", "RMSprop, one step each."),
+        preset("oscillation", "Oscillation", "A rate that overshoots.", learning_rate=0.03, dropout=0.0),
+        preset(
+            "mode-collapse",
+            "Mode collapse",
+            "A fast generator that draws few classes.",
+            optimizer="adam",
+            learning_rate=0.005,
+            dropout=0.0,
         ),
-        Preset(
-            name="mode-collapse",
-            title="Mode collapse",
-            help="A fast generator that draws few classes.",
-            values={"optimizer": "adam", "learning_rate": 0.005, "dropout": 0.0},
+        preset(
+            "vanishing-gradient",
+            "Vanishing gradient",
+            "A discriminator that is always sure.",
+            generator_loss="saturating",
+            discriminator_steps=5,
+            dropout=0.0,
         ),
-        Preset(
-            name="vanishing-gradient",
-            title="Vanishing gradient",
-            help="A discriminator that is always sure.",
-            values={"generator_loss": "saturating", "discriminator_steps": 5, "dropout": 0.0},
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 300, "evaluate_every": 100},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        Goal(
-            id="classes",
-            text="9 of 10 classes",
-            metric="samples_classes",
-            op=">=",
-            value=9,
-            detail="As the small classifier reads 1,000 samples.",
-            requires=(LONG_ENOUGH,),
-            question=ASKED,
+        goal(
+            "classes",
+            "9 of 10 classes",
+            "samples_classes >= 9",
+            "As the small classifier reads 1,000 samples.",
+            requires=(*LONG_ENOUGH, *needs()),
+            question=1,
         ),
-        Goal(
-            id="strong",
-            text="9 of 10 classes against a strong discriminator",
-            metric="samples_classes",
-            op=">=",
-            value=9,
-            detail="As in *Vanishing gradient*, but repaired.",
-            requires=(LONG_ENOUGH, Requirement("discriminator_steps", least=5), Requirement("dropout", (0.0,))),
-            question=LOSSES,
+        goal(
+            "strong",
+            "9 of 10 classes against a strong discriminator",
+            "samples_classes >= 9",
+            "As in *Vanishing gradient*, but repaired.",
+            requires=(*LONG_ENOUGH, *needs(discriminator_steps=at_least(5), dropout=0.0)),
+            question=2,
         ),
     )
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, preset, race
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.images import as_images, augment, mistakes
 from clew_agent.training.judging import LOSS, TEST_ACCURACY, TEST_LOSS, VALIDATION_ACCURACY, VALIDATION_LOSS
@@ -38,82 +39,11 @@ from clew_shared.cards import (
     Bars,
     Distributions,
     Gallery,
-    Goal,
     HistogramPlot,
-    Lane,
     MetricSpec,
     PlotSpec,
-    Preset,
-    RaceSpec,
-    Requirement,
 )
 from clew_shared.params import Condition, Knob
-
-GUIDE = """\
-## Learned, or learned by heart
-
-What counts is the error on images that the network has never seen. A large network can learn a few images by heart,
-the wrongly labelled ones as well: the training error goes to 0, and the validation error stays where it is. Here 1000
-images train a network with 269,322 weights, and every tenth image has a wrong label. What helps?
-
-## What to do
-
-1. Press **Run**. The training error goes to 0 although every tenth label is wrong. What happens to the validation
-   error and the validation loss? The star marks the best step of the validation error: the *sweet spot*.
-2. Start the *Race of remedies*. Each lane changes one thing. Which of them keeps the validation error down?
-3. Set *Stop early after* to 3 evaluations and run again. What does that save, and what does it not?
-4. Draw a learning curve: press *Sweep…* and try 100, 300 and 1000 training images, on MNIST 10,000 too, with the seeds
-   1 to 3. In *Compare* choose *Scatter* and *Training images*, and look at the training error, then at the validation
-   error. Would ten times as many images help? Each run has 2000 steps: it sees 100 images 1000 times, 10,000 ten times.
-5. See bias and variance: set *Networks* to 3. Each of the three has other images and other initial weights, those of a
-   seed of its own, and they vote on each validation image. What the vote still gets wrong is mostly *bias*; what it
-   saves is *variance*. Sweep the *L2 penalty* over 0, 0.01 and 0.03, then *Units* over 4, 32 and 512. Where does the
-   vote save much of the error, and where little? (The band that *Compare* draws around several seeds shows neither:
-   only how far the error itself moves.)
-6. Cross-validate: set *Folds* to 5 and sweep the *L2 penalty* over 0, 0.001 and 0.01 with the seeds 1 to 5, one for
-   each fold. Choose by the mean of the validation error. Only then look at the test error.
-
-## What to watch
-
-*Error* has the training images as they are, without dropout or augmentation, and the validation images. A training
-error below 10 % means that wrong labels were learnt by heart: with 10 % wrong labels, a training error of 10 % is a
-good sign. With several networks the errors are their means, and *Error of the vote* lies below. *Pictures* has both as
-bars, with their difference and the share of answers that are unlike the vote.
-
-## Questions
-
-- The validation loss may double while the validation error stays the same. How can that be?
-- Which remedies make the training error larger, and why is that no fault?
-- Why do you choose by the validation error and not by the test error, and what is a fold still worth after you have
-  looked at it a hundred times?
-- With plain gradient descent, L2 and *Weight decay* can do the same. Why not with Adam?
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3 on MNIST and 2000 steps the validation error ended at 13.7 to 15.0 % without a remedy, 13.2 to
-> 15.7 % with an L2 penalty of 0.001, 13.6 to 15.1 % with batch normalisation, 11.5 to 13.5 % with dropout, 8.1 to 10.7
-> % with augmentation, 21.4 to 26.5 % with 250 images and 10.2 to 12.0 % with 4000. Without wrong labels it was 8.3 to
-> 9.3 %. So of a small L2 penalty and of batch normalisation nothing can be said here. Each run took 8 to 30 seconds on
-> two busy cores.
-
-> **Hint: the sweet spot**
-> Without a remedy and with seed 1, the validation loss is lowest at step 150, with an error of 11.9 %. *Stop early
-> after* 3 evaluations ended at step 300 with 14.1 %: it saved 1700 steps. Only a checkpoint of step 150 would have
-> saved the rest. With the seeds 2 and 3 it is lowest at the steps 150 and 200, with 13.2 and 12.8 %.
-
-> **Hint: bias and variance**
-> Three networks of 256 units without a penalty got 14.2 and 14.3 % of the validation images wrong, and their votes 8.3
-> and 8.5 % (seeds 1 and 4 on MNIST): two fifths of the error are variance. With a penalty of 0.03 it was 15.6 to 18.0
-> and 13.2 to 15.1 % (seeds 1, 4 and 7): they make nearly the same mistakes, and that is bias. With 512 units it was
-> 13.1 to 13.9 and 7.6 to 7.9 %. A network that is too small has more of both, 31.6 to 38.0 and 19.7 to 22.6 % with 4
-> units: it lacks what the borders need, and where it began decides what it makes of that. Even nine networks of 4 units
-> together, 14.4 %, are no better than one of 512, 13.4 %. The vote of nine of 512 got 5.8 % wrong: more than half of
-> what one gets wrong is variance (seed 1).
-
-> **Hint: more than one remedy**
-> Augmentation, dropout and a small L2 penalty together brought the test error to 5.0 to 6.1 % on MNIST and to 7.3 to
-> 7.7 % on the small digits (seeds 1 to 3). The training error was 10.1 to 13.3 %, which is about what is labelled
-> wrongly. Augmentation alone brought it to 9.0 to 11.1 and 9.0 to 12.3 %.
-"""
 
 LAYERS = 2
 VOTES = ("one network wrong", "the vote wrong", "put right by the vote", "unlike the vote")
@@ -219,7 +149,6 @@ class Generalisation(Exercise[GeneralisationSettings]):
     course = "Jülich, deep learning on JURECA; CINECA, best practices"
     minutes = 40
     summary = "Train with few images, see the training error leave the validation error behind, and close the gap."
-    guide = GUIDE
     Settings = GeneralisationSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
@@ -253,62 +182,50 @@ class Generalisation(Exercise[GeneralisationSettings]):
     picture_seconds = 1.0
     baseline = "nothing"
     presets = (
-        Preset(name="nothing", title="No remedy", help="1000 images that are learned by heart."),
-        Preset(name="l2", title="L2 penalty", values={"l2": 1e-3}, help="Large weights cost something."),
-        Preset(name="dropout", title="Dropout", values={"dropout": 0.5}, help="No unit can rely on another one."),
-        Preset(name="augmentation", title="Augmentation", values={"augmentation": True}, help="No image comes twice."),
-        Preset(
-            name="batch-norm", title="Batch normalisation", values={"batch_norm": True}, help="Each batch adds noise."
-        ),
-        Preset(
-            name="early", title="Early stopping", values={"patience": 3}, help="Stop soon after validation was best."
-        ),
-        Preset(name="folds", title="Five folds", values={"folds": 5}, help="With the seeds 1 to 5."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 100, "images": 200, "units": 64, "networks": 3},
-            data="digits",
-            help="The built-in small digits.",
+        preset("nothing", "No remedy", "1000 images that are learned by heart."),
+        preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
+        preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
+        preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
+        preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
+        preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
+        preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
+        preset(
+            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, images=200, units=64, networks=3
         ),
     )
     goals = (
-        Goal(
-            id="mnist",
-            text="Test error 6 %",
-            metric="test_error",
-            op="<=",
-            value=0.06,
-            detail="At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        goal(
+            "mnist",
+            "Test error 6 %",
+            "test_error <= 0.06",
+            "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
             data="mnist",
-            requires=(Requirement("images", most=1000), Requirement("wrong_labels", least=0.1)),
+            requires=needs(images=at_most(1000), wrong_labels=at_least(0.1)),
         ),
-        Goal(
-            id="digits",
-            text="Test error 8.5 % on the small digits",
-            metric="test_error",
-            op="<=",
-            value=0.085,
-            detail="At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        goal(
+            "digits",
+            "Test error 8.5 % on the small digits",
+            "test_error <= 0.085",
+            "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
             data="digits",
-            requires=(Requirement("images", most=1000), Requirement("wrong_labels", least=0.1)),
+            requires=needs(images=at_most(1000), wrong_labels=at_least(0.1)),
         ),
     )
     races = (
-        RaceSpec(
-            id="remedies",
-            title="Race of remedies",
-            steps=2000,
-            metric="validation_error",
-            help="All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
-            lanes=(
-                Lane(name="nothing", values={}),
-                Lane(name="L2 penalty", values={"l2": 1e-3}),
-                Lane(name="dropout", values={"dropout": 0.5}),
-                Lane(name="augmentation", values={"augmentation": True}),
-                Lane(name="batch normalisation", values={"batch_norm": True}),
-                Lane(name="a quarter of the images", values={"images": 250}),
+        race(
+            "remedies",
+            "Race of remedies",
+            "validation_error",
+            2000,
+            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
+            lane(
+                "nothing",
             ),
+            lane("L2 penalty", l2=1e-3),
+            lane("dropout", dropout=0.5),
+            lane("augmentation", augmentation=True),
+            lane("batch normalisation", batch_norm=True),
+            lane("a quarter of the images", images=250),
         ),
     )
 

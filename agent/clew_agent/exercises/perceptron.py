@@ -12,6 +12,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.exercises.activations import ACTIVATIONS
+from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, preset, race
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.judging import (
     CLASSIFICATION_METRICS,
@@ -29,76 +30,10 @@ from clew_agent.training.settings import (
     Steps,
 )
 from clew_shared.base.problem import problem
-from clew_shared.cards import ByHand, Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
+from clew_shared.cards import ByHand, Plane, Surface
 from clew_shared.params import Choice, Condition, Knob, read_points
 
-TWO_LINES = "The border of XOR is two lines. Why do two units seldom find it?"
-THREE_LINES = "Three lines enclose a disc. What do you expect of four units, and of eight?"
-GUIDE = f"""\
-## Bend the line
-
-A network with two inputs can be seen whole. Its inputs are a point in the plane, its answer is the probability that
-the point is of class 1, and the colours show that answer at every place. A single unit, the *perceptron* of 1958, adds
-up its weighted inputs: it can only draw a straight line. Hidden units draw several lines, and the last unit puts them
-together.
-
-## What to do
-
-1. Press **Run**, open *Pictures* and press *Play* there. Each of the four units turns its line, and the border of the
-   answer bends.
-2. Set *Hidden layers* to 0 and run again. What is the best that a line can do with XOR?
-3. Go back to one layer. How many units does XOR need? Start the *Race of units*.
-4. Set *Activation* to *None (linear)*. Why are four hidden units no better than a line now?
-5. Set *Initial weights* to *All zero*. Why does the network learn nothing?
-6. Choose *Circles*. How many lines does it take to enclose the disc? Then choose the preset *Two spirals*, and look at
-   the maps of the second layer.
-7. Look at *Loss over two weights* while you move the slider. Run with SGD and rates of 0.03 and 0.5: how does the path
-   change? Under *Record* you can choose other weights.
-8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
-   penalty* help?
-9. Choose *Your own* points and click them into the square: a few of class 1 in the middle of class 0, say. Can you
-   find points that 8 units cannot tell apart?
-10. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
-    Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps?
-
-## What to watch
-
-The line in *Answer* is where the network is undecided. *What each unit sees* has a map for each hidden unit and a row
-for each layer; its line is where the unit gives 0 (a sigmoid: 0.5). *Loss over two weights* shows the loss for other
-values of two weights, while all others are as they are at that step. So the map itself changes as the others learn.
-
-## Questions
-
-- {TWO_LINES}
-- A line can get two thirds of XOR right. Why does the training end at about a half?
-- What can a unit of the second layer draw that no unit of the first can?
-- {THREE_LINES}
-- All units of a layer have the same inputs. What would happen if they also had the same initial weights?
-
-> **Hint: numbers to compare with**
-> With seeds 1 to 3 and 2000 steps, the test accuracy for XOR was about 55 % without a hidden layer, 68 to 71 % with 1
-> unit, 69 to 88 % with 2, 93 % with 3, 97 to 99 % with 4 and 97 to 98 % with 8. With the linear activation it was 50
-> to 61 %, with weights that are all zero 50.0 %.
-
-> **Hint: the best line**
-> It cuts off one corner of the square: nearly all points of two quarters and about four fifths of the corner are on the
-> right side, two thirds in all. But the loss counts how wrong the others are, too, and it is lowest for a line that is
-> undecided everywhere.
-
-> **Hint: circles and spirals**
-> With the seeds 1 to 8 circles ended at 97 to 99 % with 3 units where the three lines found their places, and at about
-> 80 % where they did not (seeds 2 and 5). With the seeds 1 to 3 it was 81 to 83 % with 2 units and 98 % with 4.
-> Spirals: 67 to 75 % with one layer of 4 units, and 32 units are no better; two layers of 8 reach 93 to 96 %, and 97 to
-> 98 % in 6000 steps with a cosine schedule.
-
-> **Hint: learned by heart**
-> With 20 points and 32 units (seeds 1 to 3) the training accuracy is 100 % and the test accuracy 72 to 78 %; with 200
-> points and 4 units it is 80 to 85 %. An L2 penalty of 0.003 brings the 20 points to 76 to 80 %, which is hardly more
-> than what the seed does, and one of 0.03 only to 60 to 61 %. At a noise of 0.3 the classes overlap, and nobody can
-> tell all points apart.
-"""
-
-SMALL = (Requirement("layers", most=1), Requirement("units", most=3))
+SMALL = needs(layers=at_most(1), units=at_most(3))
 EDGE = 1.2
 """Half the side of the square that the pictures show."""
 FINE, COARSE = 64, 32
@@ -234,7 +169,6 @@ class Perceptron(Exercise[PerceptronSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 30
     summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
-    guide = GUIDE
     Settings = PerceptronSettings
     revision = 1
     jit = True
@@ -248,49 +182,34 @@ class Perceptron(Exercise[PerceptronSettings]):
     picture_seconds = 3.0
     baseline = "hidden"
     presets = (
-        Preset(name="hidden", title="Four hidden units", help="One hidden layer bends the line."),
-        Preset(name="line", title="A line", values={"layers": 0}, help="No hidden layer: one unit draws one line."),
-        Preset(
-            name="spirals",
-            title="Two spirals",
-            values={"shape": "spirals", "layers": 2, "units": 8},
-            help="A question for more than one layer.",
-        ),
-        Preset(name="tiny", title="Tiny", values={"steps": 100}, help="A second, to see that everything works."),
+        preset("hidden", "Four hidden units", "One hidden layer bends the line."),
+        preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
+        preset("spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8),
+        preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
     )
     goals = (
-        Goal(
-            id="xor",
-            text="XOR with three units",
-            metric="test_accuracy",
-            op=">=",
-            value=0.95,
-            detail="95 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(Requirement("shape", ("xor",)), *SMALL, Requirement("noise", least=0.05)),
-            question=TWO_LINES,
+        goal(
+            "xor",
+            "XOR with three units",
+            "test_accuracy >= 0.95",
+            "95 % of the test points, in one hidden layer, at the end of the run.",
+            requires=(*needs(shape="xor"), *SMALL, *needs(noise=at_least(0.05))),
+            question=1,
         ),
-        Goal(
-            id="circles",
-            text="Enclose the disc with three lines",
-            metric="test_accuracy",
-            op=">=",
-            value=0.97,
-            detail="97 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(Requirement("shape", ("circles",)), *SMALL, Requirement("noise", least=0.05)),
-            question=THREE_LINES,
+        goal(
+            "circles",
+            "Enclose the disc with three lines",
+            "test_accuracy >= 0.97",
+            "97 % of the test points, in one hidden layer, at the end of the run.",
+            requires=(*needs(shape="circles"), *SMALL, *needs(noise=at_least(0.05))),
+            question=4,
         ),
-        Goal(
-            id="spirals",
-            text="97 % of two spirals",
-            metric="test_accuracy",
-            op=">=",
-            value=0.97,
-            detail="From 200 points, at the end of the run. Which network, and how does the rate have to change?",
-            requires=(
-                Requirement("shape", ("spirals",)),
-                Requirement("points", most=200),
-                Requirement("noise", least=0.05),
-            ),
+        goal(
+            "spirals",
+            "97 % of two spirals",
+            "test_accuracy >= 0.97",
+            "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
+            requires=needs(shape="spirals", points=at_most(200), noise=at_least(0.05)),
         ),
     )
     by_hand = ByHand(
@@ -299,16 +218,13 @@ class Perceptron(Exercise[PerceptronSettings]):
         rate=0.5,
     )
     races = (
-        RaceSpec(
-            id="units",
-            title="Race of units",
-            steps=2000,
-            metric="validation_accuracy",
-            help="The same points for all: how many units does it take?",
-            lanes=tuple(
-                Lane(name=f"{units} units" if units > 1 else "1 unit", values={"units": units})
-                for units in (1, 2, 3, 4, 8)
-            ),
+        race(
+            "units",
+            "Race of units",
+            "validation_accuracy",
+            2000,
+            "The same points for all: how many units does it take?",
+            *(lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
         ),
     )
 

@@ -4,72 +4,19 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_most, goal, lane, needs, preset, race
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import around_grey, as_images, mistakes
 from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec, Requirement
+from clew_shared.cards import ConfusionMatrix, Gallery, ImageGrid
 
-ASKED = "The loss falls in nearly every pass over the images. Why does the accuracy not always rise with it?"
-GUIDE = f"""\
-## Train a single layer and beat 90.79 %
-
-Every image of a digit is 784 numbers. One matrix turns them into ten scores, and the highest score is the answer. You
-train that matrix, first with the values on the slides, then with your own.
-
-## What to do
-
-1. Press **Run** with the slides' values: gradient descent, rate 0.5, batches of 100 in file order, 500 steps.
-2. Change the optimizer to Adam, keep the rate, and run again. Why does it get worse?
-3. Beat 90.79 % by a point, within 500 steps of 100 images. Choose optimizer, rate, schedule and order by the validation
-   accuracy, and only then look at the test accuracy: values chosen by the test images look better than they are.
-4. Take more steps, and other batch sizes. How far does a single layer go?
-
-## What to watch
-
-Does the accuracy still rise when the loss is flat? How much does the raw curve jump from batch to batch, and what
-does a larger batch do to it?
-
-Look at *Pictures* as well. Which pixels speak for a digit, and which against it? Would you have read the images that it
-gets wrong, and which digits does it confuse?
-
-## Questions
-
-- {ASKED}
-- In the pictures of the weights, the middle of the 0 is dark. What does the layer do with ink there, and why?
-
-> **Hint: choose a rate**
-> Adam divides every step by the size of recent gradients, so 0.5 is far too long for it. Start at 0.001 and move by
-> factors of three.
-
-> **Hint: why the curve is noisy**
-> Each point is the loss of one batch of 100 images, before the step. Some batches are harder than others. The
-> evaluation on 10,000 test images is what counts, and smoothing shows the trend.
-
-> **Hint: where it ends**
-> Ten thousand steps with the slides' other values end at 91.86 % of the test images, and the preset *Longer, shuffled*,
-> with its falling rate, at 92.51 to 92.56 % (seeds 1 to 3). A single layer weighs each pixel alone and cannot know that
-> a stroke may shift. That is what the next exercise is for.
-
-> **Hint: other images**
-> Fashion-MNIST has as many small grey images, of clothes. There the slides' values end at 80.88 %, and 3000 shuffled
-> steps of Adam at a rate of 0.001 at 83.80 % (seed 1).
-"""
+SLIDES = needs(optimizer="sgd", learning_rate=0.5, schedule="constant", batch_size=100, order="file", steps=500)
 
 
-SLIDES = (
-    Requirement("optimizer", ("sgd",)),
-    Requirement("learning_rate", (0.5,)),
-    Requirement("schedule", ("constant",)),
-    Requirement("batch_size", (100,)),
-    Requirement("order", ("file",)),
-    Requirement("steps", (500,)),
-)
-
-
-BUDGET = (Requirement("steps", most=500), Requirement("batch_size", most=100))
+BUDGET = needs(steps=at_most(500), batch_size=at_most(100))
 
 
 class SoftmaxSettings(BatchSettings, frozen=True, kw_only=True):
@@ -91,13 +38,12 @@ class Softmax(Exercise[SoftmaxSettings]):
     course = "BSC guided lab, exercise 2"
     minutes = 20
     summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
-    guide = GUIDE
     Settings = SoftmaxSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     revision = 1
     tries = "classes"
-    seedless = (Requirement("order", ("file",)),)
+    seedless = needs(order="file")
     metrics = CLASSIFICATION_METRICS
     plots = CLASSIFICATION_PLOTS
     pictures = (
@@ -107,89 +53,73 @@ class Softmax(Exercise[SoftmaxSettings]):
     )
     baseline = "slides"
     presets = (
-        Preset(name="slides", title="Slides' values", help="Gradient descent, rate 0.5, 500 steps: 90.79 %."),
-        Preset(
-            name="adam",
-            title="Adam",
-            values={"optimizer": "adam", "learning_rate": 0.003},
-            help="The same images, Adam.",
+        preset("slides", "Slides' values", "Gradient descent, rate 0.5, 500 steps: 90.79 %."),
+        preset("adam", "Adam", "The same images, Adam.", optimizer="adam", learning_rate=0.003),
+        preset(
+            "long",
+            "Longer, shuffled",
+            "Twenty passes in a new order each time.",
+            steps=10_000,
+            order="shuffle",
+            schedule="cosine",
         ),
-        Preset(
-            name="long",
-            title="Longer, shuffled",
-            values={"steps": 10_000, "order": "shuffle", "schedule": "cosine"},
-            help="Twenty passes in a new order each time.",
-        ),
-        Preset(name="tiny", title="Tiny", values={"steps": 100}, data="digits", help="The built-in small digits."),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100),
     )
     goals = (
-        Goal(
-            id="slides",
-            text="90.79 %",
-            metric="test_accuracy",
-            op="near",
-            value=0.9079,
-            tolerance=0.0002,
-            detail="The slides' test accuracy, with the slides' values.",
+        goal(
+            "slides",
+            "90.79 %",
+            "test_accuracy = 0.9079 ± 0.0002",
+            "The slides' test accuracy, with the slides' values.",
             data="mnist",
             requires=SLIDES,
         ),
-        Goal(
-            id="better",
-            text="A point better than 90.79 %",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9179,
-            detail="At the end of a run that sees no more images than the slides'. Choose by the validation accuracy.",
+        goal(
+            "better",
+            "A point better than 90.79 %",
+            "test_accuracy >= 0.9179",
+            "At the end of a run that sees no more images than the slides'. Choose by the validation accuracy.",
             data="mnist",
             requires=BUDGET,
         ),
-        Goal(
-            id="digits",
-            text="90 % on the small digits",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9,
-            detail="The slides' values reach 88.33 %.",
+        goal(
+            "digits",
+            "90 % on the small digits",
+            "test_accuracy >= 0.9",
+            "The slides' values reach 88.33 %.",
             data="digits",
             requires=BUDGET,
         ),
-        Goal(
-            id="fashion",
-            text="83 % on Fashion-MNIST",
-            metric="test_accuracy",
-            op=">=",
-            value=0.83,
-            detail="The slides' values reach 80.88 %.",
+        goal(
+            "fashion",
+            "83 % on Fashion-MNIST",
+            "test_accuracy >= 0.83",
+            "The slides' values reach 80.88 %.",
             data="fashion-mnist",
-            question=ASKED,
+            question=1,
         ),
-        Goal(
-            id="cifar10",
-            text="35 % on CIFAR-10",
-            metric="test_accuracy",
-            op=">=",
-            value=0.35,
-            detail="A single layer reads little more of colour photographs. Try a smaller rate.",
+        goal(
+            "cifar10",
+            "35 % on CIFAR-10",
+            "test_accuracy >= 0.35",
+            "A single layer reads little more of colour photographs. Try a smaller rate.",
             data="cifar10",
-            question=ASKED,
+            question=1,
         ),
     )
     races = (
-        RaceSpec(
-            id="optimizers",
-            title="Optimizer race",
-            steps=500,
-            metric="validation_accuracy",
-            help="Which optimizer recognises the most validation images after one pass over the training images?",
-            lanes=(
-                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.5}),
-                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.05}),
-                Lane(name="Nesterov", values={"optimizer": "nesterov", "learning_rate": 0.05}),
-                Lane(name="Adagrad", values={"optimizer": "adagrad", "learning_rate": 0.05}),
-                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.001}),
-                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.003}),
-            ),
+        race(
+            "optimizers",
+            "Optimizer race",
+            "validation_accuracy",
+            500,
+            "Which optimizer recognises the most validation images after one pass over the training images?",
+            lane("SGD", optimizer="sgd", learning_rate=0.5),
+            lane("Momentum", optimizer="momentum", learning_rate=0.05),
+            lane("Nesterov", optimizer="nesterov", learning_rate=0.05),
+            lane("Adagrad", optimizer="adagrad", learning_rate=0.05),
+            lane("RMSprop", optimizer="rmsprop", learning_rate=0.001),
+            lane("Adam", optimizer="adam", learning_rate=0.003),
         ),
     )
 

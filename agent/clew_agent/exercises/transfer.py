@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_most, goal, needs, other_than, preset
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.judging import (
     ACCURACY,
@@ -22,47 +23,8 @@ from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
 from clew_agent.training.weights import fit, read_weights, without_norms
-from clew_shared.cards import ConfusionMatrix, Goal, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.cards import ConfusionMatrix, MetricSpec, PlotSpec
 from clew_shared.params import Choice, Knob
-
-ASKED = "The first layers stay as they are. Why do they fit images from other pens and another scanner?"
-GUIDE = f"""\
-## Begin with what another network has learnt
-
-A network that has read 50,000 images has learnt what strokes and corners look like. With few images of your own, it is
-better to take its layers and train only the last ones. This exercise has the network of the exercise *CNN on MNIST*,
-and 500 images of another data set.
-
-## What to do
-
-1. Press **Run** with the preset *From scratch*: 50 steps with 500 images of the small digits, also if the other
-   exercises use MNIST.
-2. Train *CNN on MNIST* with a rate of 0.001 on MNIST.
-3. Choose that run under *Weights*, then *The last two layers*, and run again with the same budget.
-4. Compare *The last layer*, *The last two layers* and *All layers*. Which is best with 100 images, which with 1000?
-5. Raise the *Confidence*. How many images get no answer, and how many of the given answers are right?
-
-## What to watch
-
-*Coverage* is the share of test images that get an answer at the confidence that you ask for. *Confusion* shows which
-digits are taken for which. Training, validation and test images are kept apart: choose values by the validation
-accuracy.
-
-## Questions
-
-- {ASKED}
-- When would you rather give no answer?
-
-> **Hint: what a weights file is**
-> The folder of a run, one of its checkpoints, or an `.npz` file with arrays called `conv1`, `conv1_offset`, `conv2`,
-> `conv2_offset`, `dense` and `dense_offset`. On a cluster, the path must exist on the node. Nothing is downloaded.
-> Batch normalisation of the earlier run becomes part of its weights, which changes none of its answers.
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3, the digits and 50 steps, the network from scratch read 85.7 to 87.7 % of the test images. With
-> layers from 1000 steps of *CNN on MNIST* at a rate of 0.001 it read 85.7 to 88.0 % (last layer retrained), 91.7 to
-> 94.3 % (last two) and 92.0 to 93.7 % (all): between these two nothing can be told.
-"""
 
 LAYERS = ("conv1", "conv2", "dense", "output")
 SOURCE = "cnn"
@@ -126,7 +88,6 @@ class Transfer(Exercise[TransferSettings]):
     course = "CINECA, best practices"
     minutes = 25
     summary = "Take the layers of a network that has read many images, and train the last ones with few."
-    guide = GUIDE
     Settings = TransferSettings
     datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
     revision = 1
@@ -158,26 +119,18 @@ class Transfer(Exercise[TransferSettings]):
     pictures = (ConfusionMatrix("confusion", "Confusion of test images"),)
     baseline = "scratch"
     presets = (
-        Preset(name="scratch", title="From scratch", data="digits", help="New weights in all layers."),
-        Preset(name="tiny", title="Tiny", values={"steps": 20}, data="digits", help="The built-in small digits."),
+        preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=20),
     )
     goals = (
-        Goal(
-            id="few",
-            text="92 % with 50 steps",
-            metric="test_accuracy",
-            op=">=",
-            value=0.92,
-            which="at",
-            step=50,
-            detail="On the small digits, with the layers of an earlier run.",
+        goal(
+            "few",
+            "92 % with 50 steps",
+            "test_accuracy >= 0.92 at step 50",
+            "On the small digits, with the layers of an earlier run.",
             data="digits",
-            requires=(
-                Requirement("weights", other_than=("",)),
-                Requirement("images", most=500),
-                Requirement("batch_size", most=50),
-            ),
-            question=ASKED,
+            requires=needs(weights=other_than(""), images=at_most(500), batch_size=at_most(50)),
+            question=1,
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import tensorflow as tf
 
+from clew_agent.lesson.cards import goal, needs, preset
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, in_rows
@@ -22,59 +23,15 @@ from clew_agent.training.settings import (
     ScheduleName,
     Steps,
 )
-from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement, Scatter
+from clew_shared.cards import ImageGrid, MetricSpec, PlotSpec, Scatter
 from clew_shared.params import Knob
-
-ASKED = "What do you gain and what do you lose with a larger KL weight, and what with a smaller one?"
-GUIDE = f"""\
-## Put all digits on a plane
-
-An autoencoder's code has gaps: draw from a point between two codes and you may get nothing. A *variational* autoencoder
-has an encoder with two vectors, a mean and a variance for each number of the code. The decoder gets a code drawn from
-that normal distribution. The loss has two terms: the image must come back (*reconstruction*), and for each image the
-distribution of its code must stay near the standard normal one (*KL*). Then every point of the plane can be drawn.
-
-With both weights 1 the sum of the two terms is minus the *evidence lower bound* (ELBO). It is at least minus the
-logarithm of the image's probability under the model, and training pushes it down (Kingma and Welling,
-"Auto-encoding variational Bayes", ICLR 2014). *Test bound* is that sum for the test images, whatever the weights are.
-
-## What to do
-
-1. Press **Run** and watch the *Manifold*: 400 points of the plane, drawn by the decoder. How many digits do you find?
-2. Run *Reconstruction only*. Compare the scatter plots of the codes, and what is drawn between two digits.
-3. Run *KL only*. What does every image look like now, and why is that the best answer?
-4. Change the KL weight between 0.1 and 4. What do you gain, what do you lose?
-5. Give the code 10 numbers. The test bound falls: why is the manifold worse to look at?
-6. *One image, with more and more of each class* adds an *attribute vector* to the code of one image: the mean code of a
-   digit minus the mean code of all. Compare it with 2 and with 10 numbers: which of them keeps the handwriting?
-
-## What to watch
-
-*Codes of test images* colours each test image's place by its class. *From one digit to another* follows the straight
-line between two codes.
-
-## Questions
-
-- Which two digits lie beside each other, and what does an image between them look like?
-- Why does the encoder give a variance, and not only a place?
-- {ASKED}
-
-> **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps the preset *Both terms* ended at a test bound of 143.9 nats (137.7 for the
-> reconstruction, 6.3 for KL), after 143 seconds on two busy cores; with seed 2 at 145.0. A CNN that reads 99 % of the
-> test images was sure (0.9 or more) of 9 of the 10 digits on its manifold. 8 of them had at least 2 % of the images
-> each.
-
-> **Hint: what a nat is**
-> The bound is at least minus the logarithm of a probability, with the natural logarithm. 1 nat is 1.44 bits.
-"""
 
 SIDE = 20
 """Images in each row and column of the manifold."""
 SCATTERED = 2000
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """How much of an attribute vector is added to a code."""
-TWO_NUMBERS = (Requirement("code", (2,)),)
+TWO_NUMBERS = needs(code=2)
 """More numbers make the bound smaller without making a better picture of the plane."""
 
 
@@ -119,7 +76,6 @@ class Vae(Exercise[VaeSettings]):
     course = "CINECA, variational autoencoders"
     minutes = 40
     summary = "Put all digits on a plane, and draw those that nobody wrote."
-    guide = GUIDE
     Settings = VaeSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
@@ -150,55 +106,38 @@ class Vae(Exercise[VaeSettings]):
     )
     baseline = "both"
     presets = (
-        Preset(name="both", title="Both terms", help="Reconstruction and KL."),
-        Preset(
-            name="reconstruction-only",
-            title="Reconstruction only",
-            values={"kl_weight": 0.0},
-            help="Codes wherever they like.",
-        ),
-        Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}, help="Codes that say nothing."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 300, "evaluate_every": 100},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        preset("both", "Both terms", "Reconstruction and KL."),
+        preset("reconstruction-only", "Reconstruction only", "Codes wherever they like.", kl_weight=0.0),
+        preset("kl-only", "KL only", "Codes that say nothing.", reconstruction_weight=0.0),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        Goal(
-            id="bound",
-            text="Test bound below 150",
-            metric="test_bound",
-            op="<=",
-            value=150.0,
-            detail="Reconstruction and KL, both with weight 1.",
+        goal(
+            "bound",
+            "Test bound below 150",
+            "test_bound <= 150.0",
+            "Reconstruction and KL, both with weight 1.",
             data="mnist",
             requires=TWO_NUMBERS,
-            question=ASKED,
+            question=3,
         ),
-        Goal(
-            id="digits",
-            text="Test bound below 220",
-            metric="test_bound",
-            op="<=",
-            value=220.0,
-            detail="On the small digits.",
+        goal(
+            "digits",
+            "Test bound below 220",
+            "test_bound <= 220.0",
+            "On the small digits.",
             data="digits",
             requires=TWO_NUMBERS,
-            question=ASKED,
+            question=3,
         ),
-        Goal(
-            id="fashion",
-            text="Test bound below 265",
-            metric="test_bound",
-            op="<=",
-            value=265.0,
-            detail="On Fashion-MNIST.",
+        goal(
+            "fashion",
+            "Test bound below 265",
+            "test_bound <= 265.0",
+            "On Fashion-MNIST.",
             data="fashion-mnist",
             requires=TWO_NUMBERS,
-            question=ASKED,
+            question=3,
         ),
     )
 

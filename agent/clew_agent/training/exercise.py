@@ -8,10 +8,13 @@ It has no loop: batches, randomness, gradients, strategies, metrics, evaluation 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -39,6 +42,7 @@ from clew_shared.cards import (
     StrategyCard,
     SurfaceSpec,
 )
+from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
 
@@ -213,6 +217,7 @@ class Exercise(Generic[SettingsT]):
     minutes: ClassVar[int] = 0
     summary: ClassVar[str] = ""
     guide: ClassVar[str] = ""
+    """Markdown. By default that of the file's name with the ending ``.md`` beside it, if there is one."""
     Settings: ClassVar[type[Params]]
     presets: ClassVar[tuple[Preset, ...]] = ()
     baseline: ClassVar[str] = ""
@@ -250,6 +255,7 @@ class Exercise(Generic[SettingsT]):
 
     def card(self, source: str = "", file: str = "") -> ExerciseCard:
         """The exercise as data. ``source`` is the text of its file, ``file`` the path to show."""
+        guide = self.guide or _guide_beside(type(self))
         return ExerciseCard(
             id=self.id,
             title=self.title,
@@ -259,13 +265,13 @@ class Exercise(Generic[SettingsT]):
             course=self.course,
             minutes=self.minutes,
             summary=self.summary,
-            guide=self.guide,
+            guide=guide,
             params=describe(self.Settings),
             presets=self.presets,
             baseline=self.baseline,
             metrics=self.metrics,
             plots=self.plots,
-            goals=self.goals,
+            goals=tuple(_with_question(one, guide) for one in self.goals),
             surfaces=self.surfaces(),
             measured=self.measured,
             pictures=self.pictures,
@@ -284,6 +290,20 @@ class Exercise(Generic[SettingsT]):
 
     def _possible(self) -> tuple[StrategyCard, ...]:
         return registry.cards() if issubclass(self.Settings, BatchSettings) else (single.CARD,)
+
+
+def _guide_beside(kind: type) -> str:
+    """The guide in the Markdown file beside the exercise's own."""
+    file = getattr(sys.modules[kind.__module__], "__file__", None)
+    path = Path(file or "").with_suffix(".md")
+    return path.read_text(encoding="utf-8") if file and path.is_file() else ""
+
+
+def _with_question(goal: Goal, guide: str) -> Goal:
+    """The goal with the words of the question whose number in the guide it has."""
+    asked = questions(guide)
+    number = int(goal.question) if goal.question.isdecimal() else 0
+    return msgspec.structs.replace(goal, question=asked[number - 1]) if 0 < number <= len(asked) else goal
 
 
 class Measurement(Exercise[SettingsT]):

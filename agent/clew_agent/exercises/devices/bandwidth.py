@@ -15,58 +15,14 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_least, needs, preset
 from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.layers import cross_entropy
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.cards import Goal, MetricSpec, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Knob, Params
 
 ASKED = "Weights are used once for each image of a batch. What does that do to the operations for each byte?"
-GUIDE = f"""\
-## Is it the arithmetic, or the memory?
-
-A device is sold by its FLOP/s, the additions and multiplications that it does in a second. Most networks do not get
-near that: before a number can be multiplied, it must come from somewhere. Two measurements say what a device can do,
-and one picture says which of the two holds back a network.
-
-| what | how | counts |
-|---|---|---|
-| Copy | b = a | 8 bytes a number: read, written |
-| Triad | a = b + s · a | 12 bytes a number, and 2 operations |
-| Matrix product | C = A · C, n × n | 2 n³ operations |
-
-The **roofline** has the operations for each byte on its x axis. Left of the ridge the roof is the bandwidth: whatever
-does few operations with each byte waits for memory. Right of it the roof is the arithmetic.
-
-## What to do
-
-1. Press **Run**. At which sizes does the bandwidth fall? It falls where two vectors (triad: three) no longer fit into a
-   cache; compare with the sizes that `lscpu` lists on Linux.
-2. From which size on is the matrix product at its best, and why not at once?
-3. Look at the *Roofline*. Which networks are left of the ridge? How far are they below the roof?
-4. Change the *Batch size* to 8, to 64 and to 512, and tick all runs: the networks move. In which direction, and why?
-   With which batch do they reach half of what the device can compute?
-5. Run it on a GPU and on a processor, and compare the ridges. Which of the two needs larger batches to reach half of
-   what it can compute?
-
-## What to watch
-
-Small sizes are slow as well: it takes some microseconds to start an operation, whatever it does. Of a network only
-products, convolutions and the update of the weights are counted, as if none found its numbers in a cache. What does
-stay in a cache is read faster, so a small network may be above the slope.
-
-## Questions
-
-- {ASKED}
-- A device with ten times the FLOP/s and twice the bandwidth trains the single layer of *Softmax*. How much faster?
-- Numbers of 16 bits halve the bytes. Which networks gain from that, even if the arithmetic is as fast as before?
-
-> **Hint: numbers to compare with**
-> On two cores of a server that others used as well: 8 to 19 GB/s from memory and up to 135 from a cache, and 94 to 164
-> GFLOP/s, so the ridge was near 10 operations a byte. With one image at a time the CNN did 19 % of the arithmetic, with
-> 64 images 51 %, with 512 images 90 %. On paper an NVIDIA V100 does 15,700 GFLOP/s and reads 900 GB/s, which is a ridge
-> at 17; an H100 does 67,000 and reads 3,350, which is 20, and with tensor cores it is much farther to the right.
-"""
 
 LEAST_S = 0.005
 """So long one measurement lasts at least: far above the clock's own steps."""
@@ -76,7 +32,7 @@ SMALLEST = 2**14
 """Bytes of the smallest vector."""
 GROWTH = 4
 _FLOAT = 4
-LARGE = (Requirement("megabytes", least=64), Requirement("rows", least=1024))
+LARGE = needs(megabytes=at_least(64), rows=at_least(1024))
 KILO, GIGA = 2**10, 1e9
 RATE = 0.01
 
@@ -145,7 +101,6 @@ class Bandwidth(Measurement[BandwidthSettings]):
     course = "Jülich and CINECA, what a node can do"
     minutes = 15
     summary = "Measure how fast this device moves numbers and multiplies them, and see what holds back a network."
-    guide = GUIDE
     Settings = BandwidthSettings
     revision = 1
     metrics = (
@@ -170,13 +125,8 @@ class Bandwidth(Measurement[BandwidthSettings]):
         SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
     )
     presets = (
-        Preset(name="usual", title="Clew's values", help="Vectors up to 256 MB, matrices up to 2,048 rows."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"megabytes": 4, "rows": 256, "repeats": 2},
-            help="A few seconds; 4 MB may fit into a cache.",
-        ),
+        preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
+        preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
     )
     goals = tuple(
         Goal(

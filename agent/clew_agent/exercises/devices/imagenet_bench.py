@@ -17,53 +17,14 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent.datasets.search import image_classes, images_in
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
 from clew_agent.training.layers import correct, cross_entropy, dropout
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset, Requirement
+from clew_shared.cards import MetricSpec, PlotSpec
 from clew_shared.params import Choice, Knob
-
-ASKED = (
-    "AlexNet has three times as many weights as ResNet-50 and computes less with them. What does that mean where many"
-    " devices have a slow network between them?"
-)
-GUIDE = f"""\
-## How fast do large networks train, and how does that grow with devices?
-
-Jülich's course measures a machine by the images per second that a large network trains on. The numbers in the images
-do not matter for that, so they may be made up: *synthetic* images need no disk. Real ones show what reading and
-decoding cost.
-
-## What to do
-
-1. Press **Run** with Clew's values: ResNet-50, synthetic images of 224 × 224 pixels.
-2. Open the tab *Speed-up* and measure 1, 2 and 4 devices. How far is the curve from the ideal line?
-3. Double the batch size. Images per second go up: why, and until when?
-4. Compare AlexNet and Inception v3. Which one sends more bytes for each image, at the same batch size?
-5. Name a folder of your own images and compare the images per second with those of synthetic ones.
-
-## What to watch
-
-In a step each device computes its gradients; then they are summed over all devices. AlexNet has 76,009,832 weights, of
-which only 3,747,200 are in convolutions, where most of the computing is: in a step all devices sum 304 MB of gradients.
-The variant on IT4Innovations' slides has fewer filters and does not pad its images, so it has 24,400,680 weights (98
-MB). ResNet-50 has 25,583,592 (102 MB) and computes much more with them.
-
-## Questions
-
-- {ASKED}
-
-> **Hint: Jülich's table**
-> The slides' *Simple Image Benchmark* on JURECA, with Horovod: 55 images/s on 1 GPU, 178 on 4, 357 on 8, 689 on 16,
-> 1,230 on 32, 2,276 on 64 and 5,562 on 128. They do not name the network. From 64 to 128 GPUs the efficiency rises from
-> 65 to 79 %: what would you ask those who measured that?
-
-> **Hint: too large for memory**
-> Each image of a batch keeps the results of all layers until the gradients are known. Choose a smaller batch, smaller
-> images, or a precision of 16 bits.
-"""
 
 MODELS = (
     Choice("alexnet", "AlexNet"),
@@ -81,12 +42,7 @@ _SYNTHETIC = 256
 """Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
 
 
-LARGE_PROBLEM = (
-    Requirement("image_size", (0,), least=224),
-    Requirement("classes", least=1000),
-    Requirement("folder", ("",)),
-    Requirement("batch_size", least=8),
-)
+LARGE_PROBLEM = needs(image_size=at_least(224, 0), classes=at_least(1000), folder="", batch_size=at_least(8))
 """With few classes the loss begins near 1, and that of a single image jumps."""
 
 
@@ -138,7 +94,6 @@ class ImagenetBench(Exercise[ImagenetSettings]):
     course = "Jülich, scaling lab; AlexNet also after IT4Innovations"
     minutes = 40
     summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
-    guide = GUIDE
     Settings = ImagenetSettings
     revision = 1
     jit = False
@@ -152,38 +107,35 @@ class ImagenetBench(Exercise[ImagenetSettings]):
     )
     baseline = "usual"
     presets = (
-        Preset(name="usual", title="Clew's values", help="ResNet-50, synthetic images of 224 × 224 pixels."),
-        Preset(name="alexnet", title="AlexNet", values={"model": "alexnet", "batch_size": 128}, help="Much to send."),
-        Preset(
-            name="alexnet-it4i",
-            title="AlexNet, IT4I's variant",
-            values={"model": "alexnet-it4i", "batch_size": 128},
-            help="As on IT4Innovations' slides: fewer filters, no padding.",
+        preset("usual", "Clew's values", "ResNet-50, synthetic images of 224 × 224 pixels."),
+        preset("alexnet", "AlexNet", "Much to send.", model="alexnet", batch_size=128),
+        preset(
+            "alexnet-it4i",
+            "AlexNet, IT4I's variant",
+            "As on IT4Innovations' slides: fewer filters, no padding.",
+            model="alexnet-it4i",
+            batch_size=128,
         ),
-        Preset(
-            name="inception",
-            title="Inception v3",
-            values={"model": "inception3"},
-            help="Much to compute; images of 299 × 299 pixels.",
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"model": "alexnet", "image_size": 32, "classes": 4, "batch_size": 16, "steps": 30},
-            help="Small images, in seconds on a laptop.",
+        preset("inception", "Inception v3", "Much to compute; images of 299 × 299 pixels.", model="inception3"),
+        preset(
+            "tiny",
+            "Tiny",
+            "Small images, in seconds on a laptop.",
+            model="alexnet",
+            image_size=32,
+            classes=4,
+            batch_size=16,
+            steps=30,
         ),
     )
     goals = (
-        Goal(
-            id="learns",
-            text="The network learns",
-            metric="loss",
-            op="<=",
-            value=1.0,
-            which="best",
-            detail="Even made-up images can be learnt by heart: bring the training loss below 1.",
+        goal(
+            "learns",
+            "The network learns",
+            "best loss <= 1.0",
+            "Even made-up images can be learnt by heart: bring the training loss below 1.",
             requires=LARGE_PROBLEM,
-            question=ASKED,
+            question=1,
         ),
     )
 

@@ -12,51 +12,15 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Batch, Exercise, Loss, Measurement, Model, Part, Setup
 from clew_agent.training.layers import correct, cross_entropy
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, LearningRate, OptimizerName
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.cards import MetricSpec, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Knob, Params
-
-ASKED = "Where is the sweet spot of your machine, and what do you lose on either side of it?"
-GUIDE = f"""\
-## How large should a batch be?
-
-A larger batch gives the processor or GPU more to do in each step, so the time for one sample falls. But it also
-needs more memory, and from the same number of samples it makes fewer updates. This exercise trains the same network
-again and again with the same number of samples, each time with another batch size, and measures all three.
-
-## What to do
-
-1. Press **Run** with the defaults. Where does the time per sample stop falling? Where does the accuracy begin to fall?
-2. Tick *Scale the rate*: the learning rate grows with the batch. How far does that bring the accuracy back?
-3. Run on a GPU if you have one. Its sweet spot is at larger batches: why?
-4. Find values that read 90 % of the test images with the largest batch.
-
-## What to watch
-
-The *sweet spot* is the range where a sample costs little more than the least, and the accuracy has not yet fallen.
-It depends on the device: measure it where you will train.
-
-## Questions
-
-- {ASKED}
-
-> **Hint: why small batches cost time**
-> Each step reads and writes all weights, whatever the batch. With one sample in a batch, that is most of the work.
-
-> **Hint: why large batches cost accuracy**
-> 50,000 samples are 50,000 updates with a batch of 1, and 24 with a batch of 2,048. Each of the 24 is more exact,
-> but there are too few of them. A larger rate helps up to a point (linear scaling rule, Goyal et al., 2017).
-
-> **Hint: what the memory is**
-> *Counted* is what one step needs at least: the weights and their gradients, the samples, and what each layer computes
-> from them. *Measured* is what the process took at its peak in addition to what it held before, compiled programs
-> included; on a GPU, what TensorFlow took there. For a network this small, chance moves it by tens of megabytes.
-"""
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
 RATE_AT = 32
@@ -129,7 +93,6 @@ class Minibatch(Measurement[MinibatchSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 15
     summary = "Train one network with batches of 1 to 2,048 samples and find the sweet spot."
-    guide = GUIDE
     Settings = MinibatchSettings
     datasets = ("mnist", "digits")
     revision = 1
@@ -143,58 +106,36 @@ class Minibatch(Measurement[MinibatchSettings]):
         SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
     )
     presets = (
-        Preset(name="course", title="Same rate", help="Learning rate 0.1 for every batch size."),
-        Preset(
-            name="scaled",
-            title="Rate grows with the batch",
-            values={"scale_rate": True},
-            help="The linear scaling rule.",
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"samples": 3000, "hidden": 32, "largest": 512},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
+        preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
+        preset("tiny", "Tiny", "The built-in small digits.", data="digits", samples=3000, hidden=32, largest=512),
     )
     goals = (
-        Goal(
-            id="faster",
-            text="4 times faster per sample",
-            metric="gain",
-            op=">=",
-            value=4,
-            which="best",
-            detail="The best batch size against the smallest.",
-            requires=(
-                Requirement("largest", least=512),
-                Requirement("samples", least=SAMPLES),
-                Requirement("hidden", least=256),
-            ),
-            question=ASKED,
+        goal(
+            "faster",
+            "4 times faster per sample",
+            "best gain >= 4",
+            "The best batch size against the smallest.",
+            requires=needs(largest=at_least(512), samples=at_least(SAMPLES), hidden=at_least(256)),
+            question=1,
             quiet=True,
         ),
-        Goal(
-            id="accurate",
-            text="90 % with the largest batch",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9,
-            detail="From the same number of samples: change the rate, the optimizer or the network.",
+        goal(
+            "accurate",
+            "90 % with the largest batch",
+            "test_accuracy >= 0.9",
+            "From the same number of samples: change the rate, the optimizer or the network.",
             data="mnist",
-            requires=(Requirement("largest", least=2048), Requirement("samples", (SAMPLES,))),
+            requires=needs(largest=at_least(2048), samples=SAMPLES),
         ),
-        Goal(
-            id="digits",
-            text="88 % with the largest batch",
-            metric="test_accuracy",
-            op=">=",
-            value=0.88,
-            detail="On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
+        goal(
+            "digits",
+            "88 % with the largest batch",
+            "test_accuracy >= 0.88",
+            "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
             data="digits",
-            requires=(Requirement("largest", least=512), Requirement("samples", (SAMPLES,))),
-            question=ASKED,
+            requires=needs(largest=at_least(512), samples=SAMPLES),
+            question=1,
         ),
     )
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.lesson.cards import at_least, at_most, goal, needs, preset
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training import hybrid
@@ -25,66 +26,9 @@ from clew_agent.training.hybrid import HybridNetwork, HybridStep, timed
 from clew_agent.training.layers import cross_entropy
 from clew_agent.training.settings import LearningRate
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.cards import MetricSpec, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Condition, Knob, Params
-
-ASKED = "The more micro-batches, the smaller the bubble. Why does a step take longer again from some number on?"
-GUIDE = f"""\
-## A network that is cut into stages
-
-A network that does not fit on one GPU can be cut: each device holds some of its layers, a *stage*, and hands its
-results to the next. That alone makes nothing faster. While one device computes, all others wait for its results. The
-time in which a device waits is a *bubble*.
-
-A pipeline has smaller bubbles. Each batch is split into *micro-batches*: as soon as the first device has handed over
-the first micro-batch, it begins with the second. After all of them went forward, all go backward, and then each device
-updates its layers once, by the mean gradient of all micro-batches. The result is the same as without a pipeline. Clew
-compares the losses of ten steps in every run.
-
-With *p* equal stages and *m* micro-batches, each device works for *m* tasks in each direction and waits for *p* − 1. So
-the bubble is (p − 1) / (m + p − 1) of the time. The plot *Bubble* shows this next to what was measured.
-
-## The hybrid
-
-A convolutional network has most of its computing in the convolutions and most of its weights in the dense layers. Of
-the 76,009,832 weights of the AlexNet in the *ImageNet benchmark* 3,747,200 are in convolutions. *Cut: hybrid* trains a
-much smaller network, two convolutions and some dense layers, and cuts it in two ways
-(Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014): each device has all convolutions
-and its own share of the batch, and of each dense layer some columns. Devices send the gradients of convolutions and the
-activations of dense layers, but no gradient of a dense layer. The log says how many bytes that saves.
-
-## What to do
-
-1. Press **Run** with the defaults: 4 stages, up to 8 micro-batches. Find the bubbles in the timeline.
-2. Raise the number of micro-batches until the bubbles take less than 20 % of the time.
-3. Now use 32 micro-batches of the same batch. The bubble shrinks further: does a step as well?
-4. Change the number of stages. How many micro-batches do you need for the same bubble?
-5. Choose several devices, if you have GPUs. Compare all stages on one device with one stage on each.
-6. Choose *Cut: hybrid*. Which tasks of a device wait for the others?
-7. Double the batch size. The activations grow with the batch and the weights do not: from which batch size on does the
-   hybrid send more than a data-parallel network?
-
-## Questions
-
-- {ASKED}
-
-> **Hint: how the timeline is measured**
-> Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
-> micro-batches counts. From these times Clew computes when each task could begin, if each stage had a device of its
-> own. So the timeline is right also where the devices are parts of one processor, or where there is one only: there
-> you cannot see it on the clock, because the parts share the same cores.
-
-> **Hint: why micro-batches cannot be as small as you like**
-> Each task reads all weights of its stage and starts several operations, however few samples it has. With many small
-> micro-batches this takes longer than the bubble that they save.
-
-> **Hint: why going backward takes about three times as long**
-> A stage computes the gradient of its weights and that of its input: two products for each one of the way forward. As
-> in GPipe it keeps only its input until then, and computes what is between again: that is the third.
-> *One device* in the plot computes nothing twice. So even without bubbles four stages are three times as fast as it,
-> not four times.
-"""
 
 STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -93,12 +37,7 @@ COMPARED_STEPS = 10
 TOLERANCE = 1e-5
 """How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
 
-PIPELINE = (
-    Requirement("cut", (STAGES,)),
-    Requirement("batch_size", least=512),
-    Requirement("width", least=1024),
-    Requirement("steps", least=5),
-)
+PIPELINE = needs(cut=STAGES, batch_size=at_least(512), width=at_least(1024), steps=at_least(5))
 """With several devices there is a stage on each, whatever ``stages`` says; so a goal asks for both numbers."""
 
 Array = npt.NDArray[np.float64]
@@ -160,7 +99,6 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     minutes = 15
     revision = 1
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
-    guide = GUIDE
     Settings = ModelParallelSettings
     datasets = ("mnist", "digits")
     metrics = (
@@ -184,47 +122,43 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         several_devices("Each device holds one stage of the network."),
     )
     presets = (
-        Preset(name="four", title="Four stages", help="Up to 8 micro-batches."),
-        Preset(
-            name="deep",
-            title="Eight stages",
-            values={"stages": 8, "micro_batches": 32},
-            help="Twice as many layers, and up to 32 micro-batches.",
+        preset("four", "Four stages", "Up to 8 micro-batches."),
+        preset("deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32),
+        preset(
+            "hybrid",
+            "Hybrid",
+            "Convolutions by shares of the batch, dense layers by columns.",
+            cut=HYBRID,
+            layers=2,
+            batch_size=128,
         ),
-        Preset(
-            name="hybrid",
-            title="Hybrid",
-            values={"cut": HYBRID, "layers": 2, "batch_size": 128},
-            help="Convolutions by shares of the batch, dense layers by columns.",
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"batch_size": 128, "width": 256, "micro_batches": 4, "steps": 10},
+        preset(
+            "tiny",
+            "Tiny",
+            "The built-in small digits, up to 4 micro-batches.",
             data="digits",
-            help="The built-in small digits, up to 4 micro-batches.",
+            batch_size=128,
+            width=256,
+            micro_batches=4,
+            steps=10,
         ),
     )
     goals = (
-        Goal(
-            id="bubble",
-            text="Bubble below 20 %",
-            metric="bubble",
-            op="<=",
-            value=0.2,
-            detail="With the largest number of micro-batches.",
-            requires=(*PIPELINE, Requirement("stages", least=4), Requirement("devices", (1, 4, 8, 16))),
-            question=ASKED,
+        goal(
+            "bubble",
+            "Bubble below 20 %",
+            "bubble <= 0.2",
+            "With the largest number of micro-batches.",
+            requires=(*PIPELINE, *needs(stages=at_least(4), devices=(1, 4, 8, 16))),
+            question=1,
             quiet=True,
         ),
-        Goal(
-            id="gain",
-            text="Twice as fast as one device",
-            metric="gain",
-            op=">=",
-            value=2,
-            detail="With the largest number of micro-batches, computed from the measured times of all tasks.",
-            requires=(*PIPELINE, Requirement("stages", most=4), Requirement("devices", (1, 2, 4))),
+        goal(
+            "gain",
+            "Twice as fast as one device",
+            "gain >= 2",
+            "With the largest number of micro-batches, computed from the measured times of all tasks.",
+            requires=(*PIPELINE, *needs(stages=at_most(4), devices=(1, 2, 4))),
             quiet=True,
         ),
     )

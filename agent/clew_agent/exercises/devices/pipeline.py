@@ -21,72 +21,16 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.layers import cross_entropy
 from clew_agent.training.tracing import Profiler
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.cards import MetricSpec, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Knob, Params
 
-AHEAD_HELPS = "Prefetching does not make reading any faster. When does it help, and when not at all?"
-MANY_READERS = "Four readers are nearly four times as fast as one. Why are 64 not 64 times as fast?"
-GUIDE = f"""\
-## Why does the fast device wait?
-
-A device that could train on 10,000 images a second trains on no more than can be read in that second. Here the same
-small network trains on the same images in the same order, six times. Only the way in which it gets them differs:
-
-| way | what happens in a step |
-|---|---|
-| Memory | the images are there already |
-| Files | each image is a small PNG file, read and decoded when the step needs it, one after the other |
-| Parallel | several *readers* read and decode at the same time |
-| Prefetch | and do so while the network trains on the batch before |
-| Cache | and after the first pass the decoded images stay in memory |
-| TFRecord | all images are in one large file, which is read from its beginning to its end, ahead as well |
-
-All six give the same losses, to the last bit: Clew checks that. The way changes nothing but the time.
-
-## What to do
-
-1. Press **Run**. Which way is the slowest on this machine, and how far is the best from *Memory*?
-2. Look at *One step*: a row for each way, which first waits for its images and then trains. Which ways wait?
-3. A file system that hundreds of nodes share takes longer for each file. Set *Extra time per file* to 2 ms and run
-   again. Which ways become slower, and which do not? Then give them more *Readers*: up to which number does that help?
-4. Choose a single way in *Images come from* and run it. The page *Trace* shows its last steps: what do the *readers* do
-   while the network trains, and what when it waits? (`PyFuncStateless` is the extra time.)
-5. On a cluster, set *Folder* to a folder on the shared file system, then to one on the node's own disk (often `/tmp` or
-   `$TMPDIR`). That is the number to know before you train there.
-
-## What to watch
-
-*Images per second* goes over the passes through the images. With *Cache* the first pass is as slow as without, and the
-others are not. The operating system keeps files in memory that were read lately: here they were just written, so
-*Files* is kinder than the first pass over files that nobody has read today. Even *Memory* waits a little, for its batch
-to be put together. *Waiting for input* is that of the way that was measured last.
-
-## Questions
-
-- {AHEAD_HELPS}
-- {MANY_READERS}
-- What does a cache need that the other ways do not, and for which data sets is it no choice?
-- The images of a TFRecord come in the order in which they were written. What do you lose, and what would you do about
-  it?
-
-> **Hint: numbers to compare with**
-> On two cores that others used as well, with 2 ms more for each file: 380 images/s from files one after the other.
-> Four readers in parallel were 3.5 times as fast and 4 times with prefetching, 16 readers 8.8 and 11 times, 64 readers
-> hardly more. With a cache it was 40 times, as fast as from memory. Without the extra time, files gave 4,000 images/s
-> one after the other.
-
-> **Hint: where the time goes**
-> A faster device shortens only the part that trains. If that is the smaller part, improve the input first. *Parallel*
-> and *Prefetch* need the processor's cores to read and decode. If the network trains on the same cores, they take time
-> away from each other, so that a step trains longer: on two busy cores *Prefetch* with 16 readers waited for 4 to 18 %
-> of its time and still gave less than half as many images/s as *Memory*.
-"""
 AHEAD = 4
 """Batches that are kept ready."""
 WARM_UP = 2
@@ -168,7 +112,6 @@ class Pipeline(Measurement[PipelineSettings]):
     course = "NCSA and CINECA, input pipelines"
     minutes = 20
     summary = "Feed the same network from memory, from files and by tf.data, and see what a step waits for."
-    guide = GUIDE
     Settings = PipelineSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
@@ -194,31 +137,27 @@ class Pipeline(Measurement[PipelineSettings]):
         ),
     )
     presets = (
-        Preset(name="usual", title="All ways", help="1,000 images, four passes through them each way."),
-        Preset(name="tiny", title="Tiny", values={"images": 100, "passes": 2}, data="digits", help="100 small digits."),
+        preset("usual", "All ways", "1,000 images, four passes through them each way."),
+        preset("tiny", "Tiny", "100 small digits.", data="digits", images=100, passes=2),
     )
     goals = (
-        Goal(
-            id="parallel",
-            text="Parallel reading 6 times as fast",
-            metric="parallel_gain",
-            op=">=",
-            value=6,
-            detail="As one file after the other, where each file takes 2 ms more.",
-            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        goal(
+            "parallel",
+            "Parallel reading 6 times as fast",
+            "parallel_gain >= 6",
+            "As one file after the other, where each file takes 2 ms more.",
+            requires=needs(extra_ms=at_least(2), images=at_least(500)),
+            question=2,
             quiet=True,
-            question=MANY_READERS,
         ),
-        Goal(
-            id="prefetch",
-            text="Prefetching 7 times as fast",
-            metric="prefetch_gain",
-            op=">=",
-            value=7,
-            detail="As one file after the other, where each file takes 2 ms more.",
-            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        goal(
+            "prefetch",
+            "Prefetching 7 times as fast",
+            "prefetch_gain >= 7",
+            "As one file after the other, where each file takes 2 ms more.",
+            requires=needs(extra_ms=at_least(2), images=at_least(500)),
+            question=1,
             quiet=True,
-            question=AHEAD_HELPS,
         ),
     )
 

@@ -13,61 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training.exercise import Measurement, Setup
 from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
+from clew_shared.cards import MetricSpec, SeriesPlot
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
 from clew_shared.params import Choice, Knob, Params
 
-ASKED = "From which size on is each library faster than the Python loop, and what does its call cost before?"
-GUIDE = f"""\
-## The same product, five ways
-
-A network is made of products: a vector times a vector, a matrix times a vector. You can compute them with a loop, or
-hand whole arrays to a library that uses the processor's vector instructions and all its cores. This exercise
-measures both, from ten multiplications to a million. There are two loops: one over lists of Python numbers, and one
-that takes each number out of a NumPy array by its index, which is the loop that the slides measure.
-
-## What to do
-
-1. Press **Run** with the dot product. Read both ends of the curves.
-2. Choose the matrix-vector product and run again. Which of the five become faster or slower?
-3. Raise the largest size to 10,000,000. Do the lines stay straight?
-4. Choose several devices. From which size on are they faster than one?
-
-## What to watch
-
-Both axes are logarithmic. Where ten times as many multiplications take ten times as long, each of them costs the same.
-A flat line means that the call itself costs more than the work in it. Where does each library leave its flat part?
-Where do NumPy and TensorFlow meet?
-
-## Questions
-
-- {ASKED}
-
-> **Hint: why the loop over a NumPy array is the slowest**
-> An array holds bare numbers. Each index makes a new Python object around one of them, which a list has already. An
-> array is fast only when the whole of it is handed over.
-
-> **Hint: why the loop is slow**
-> Python looks up types, makes an object for each number and counts references to it: 30 ns for one multiplication, and
-> 100 on two busy cores. A core multiplies several numbers in each nanosecond.
-
-> **Hint: why TensorFlow is slow on small arrays**
-> Each call crosses several layers before any number is multiplied: tens of microseconds, and hundreds on two busy
-> cores. A model of many small operations pays that each time, unless they are compiled into one call. That is what
-> Clew does with your training steps.
-
-> **Hint: why large arrays stop getting faster**
-> A dot product reads each number once. When the arrays no longer fit into the cache, memory decides the speed, and
-> more cores or another library help little.
-"""
-
 REPEATS_LAST_S = 0.003
 """So long one measurement lasts at least: far above the clock's own steps, far below what a person notices."""
-LARGE = Requirement("largest", least=1_000_000)
+LARGE = needs(largest=at_least(1_000_000))
 TOLERANCE = 1e-9
 """All numbers are positive float64: whatever the order of the sums, results differ by less (n times 1e-16)."""
 
@@ -116,7 +73,6 @@ class Vectorize(Measurement[VectorizeSettings]):
     course = "Jülich, parallel and scalable machine learning"
     minutes = 10
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
-    guide = GUIDE
     Settings = VectorizeSettings
     revision = 1
     metrics = (
@@ -130,36 +86,27 @@ class Vectorize(Measurement[VectorizeSettings]):
         several_devices("One more line: each device computes a part of the rows, or of the sum."),
     )
     presets = (
-        Preset(name="dot", title="Dot product", help="Two vectors, up to a million numbers."),
-        Preset(
-            name="matvec",
-            title="Matrix times vector",
-            values={"operation": "matvec"},
-            help="A square matrix, up to 1,000 rows.",
-        ),
-        Preset(name="tiny", title="Tiny", values={"largest": 10_000, "repeats": 3}, help="Up to 10,000 numbers."),
+        preset("dot", "Dot product", "Two vectors, up to a million numbers."),
+        preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
+        preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
     )
     goals = (
-        Goal(
-            id="numpy",
-            text="NumPy 20 times as fast",
-            metric="numpy_gain",
-            op=">=",
-            value=20,
-            detail="As the Python loop, at the largest size.",
-            requires=(LARGE,),
-            question=ASKED,
+        goal(
+            "numpy",
+            "NumPy 20 times as fast",
+            "numpy_gain >= 20",
+            "As the Python loop, at the largest size.",
+            requires=(*LARGE, *needs()),
+            question=1,
             quiet=True,
         ),
-        Goal(
-            id="tensorflow",
-            text="TensorFlow 20 times as fast",
-            metric="tensorflow_gain",
-            op=">=",
-            value=20,
-            detail="As the Python loop, at the largest size.",
-            requires=(LARGE,),
-            question=ASKED,
+        goal(
+            "tensorflow",
+            "TensorFlow 20 times as fast",
+            "tensorflow_gain >= 20",
+            "As the Python loop, at the largest size.",
+            requires=(*LARGE, *needs()),
+            question=1,
             quiet=True,
         ),
     )
