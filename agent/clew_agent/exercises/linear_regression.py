@@ -8,27 +8,22 @@ from operator import add
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, goal, lane, needs, preset, race
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import LearningRate, OptimizerName, Steps, TrainingSettings
-from clew_shared.cards import MetricSpec, PlotSpec, SurfaceSpec
-from clew_shared.surface import Grid, make_surface
+from clew_agent import lesson
 
 # The four points. They lie on the line y = -x + 1, so a perfect answer exists: W = -1, b = 1.
 X = np.array([1.0, 2.0, 3.0, 4.0])
 Y = np.array([0.0, -1.0, -2.0, -3.0])
 START = (0.3, -0.3)
-LONG_ENOUGH = needs(steps=at_least(100))
+LONG_ENOUGH = lesson.needs(steps=lesson.at_least(100))
 """One step of the right length brings W or b to its place, and the next one away again."""
 
 
-class LinearRegressionSettings(TrainingSettings, frozen=True, kw_only=True):
+class LinearRegressionSettings(lesson.TrainingSettings, frozen=True, kw_only=True):
     """The slides' values: plain gradient descent with a rate of 0.01, a thousand times."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.01
-    steps: Steps = 1000
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.01
+    steps: lesson.Steps = 1000
 
 
 def slides_curve(steps: int = 1000, points: int = 40) -> tuple[tuple[float, float], ...]:
@@ -48,13 +43,13 @@ def slides_curve(steps: int = 1000, points: int = 40) -> tuple[tuple[float, floa
     return tuple(curve[:: steps // points])
 
 
-def loss_at(W: Grid, b: Grid) -> Grid:
+def loss_at(W: lesson.Grid, b: lesson.Grid) -> lesson.Grid:
     """The loss for each pair of W and b, by plain NumPy: the ground of the picture *Surface*."""
-    total: Grid = np.sum(np.square(W[..., None] * X + b[..., None] - Y), axis=-1)
+    total: lesson.Grid = np.sum(np.square(W[..., None] * X + b[..., None] - Y), axis=-1)
     return total
 
 
-class LinearRegression(Exercise[LinearRegressionSettings]):
+class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
     """y = W x + b in float64: XLA may reorder sums, and in float32 that would show."""
 
     id = "linear-regression"
@@ -68,36 +63,38 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
     revision = 1
     jit = True
     metrics = (
-        MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
-        MetricSpec(name="W", label="W", dtype="float64"),
-        MetricSpec(name="b", label="b", dtype="float64"),
+        lesson.MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
+        lesson.MetricSpec(name="W", label="W", dtype="float64"),
+        lesson.MetricSpec(name="b", label="b", dtype="float64"),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True, expected=slides_curve()),
-        PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True, expected=slides_curve()),
+        lesson.PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
     )
     baseline = "slides"
     presets = (
-        preset("slides", "Slides' values", "Gradient descent, rate 0.01: the baseline of every race."),
-        preset("momentum", "Momentum", optimizer="momentum"),
-        preset("nesterov", "Nesterov momentum", optimizer="nesterov"),
-        preset("adagrad", "Adagrad", optimizer="adagrad", learning_rate=0.1),
-        preset("adadelta", "Adadelta", optimizer="adadelta", learning_rate=1.0),
-        preset("rmsprop", "RMSprop", optimizer="rmsprop"),
-        preset("adam", "Adam", optimizer="adam"),
-        preset("adam-cosine", "Adam, cosine", optimizer="adam", learning_rate=0.1, schedule="cosine"),
-        preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
+        lesson.preset("slides", "Slides' values", "Gradient descent, rate 0.01: the baseline of every race."),
+        lesson.preset("momentum", "Momentum", optimizer="momentum"),
+        lesson.preset("nesterov", "Nesterov momentum", optimizer="nesterov"),
+        lesson.preset("adagrad", "Adagrad", optimizer="adagrad", learning_rate=0.1),
+        lesson.preset("adadelta", "Adadelta", optimizer="adadelta", learning_rate=1.0),
+        lesson.preset("rmsprop", "RMSprop", optimizer="rmsprop"),
+        lesson.preset("adam", "Adam", optimizer="adam"),
+        lesson.preset("adam-cosine", "Adam, cosine", optimizer="adam", learning_rate=0.1, schedule="cosine"),
+        lesson.preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
     )
     goals = (
-        goal(
+        lesson.goal(
             "slope",
             "W = -1",
             f"W = {-1.0} ± 0.01",
             "The line's slope, to one hundredth.",
-            requires=(*LONG_ENOUGH, *needs()),
+            requires=(*LONG_ENOUGH, *lesson.needs()),
         ),
-        goal("offset", "b = 1", "b = 1.0 ± 0.01", "Where it meets x = 0.", requires=(*LONG_ENOUGH, *needs())),
-        goal(
+        lesson.goal(
+            "offset", "b = 1", "b = 1.0 ± 0.01", "Where it meets x = 0.", requires=(*LONG_ENOUGH, *lesson.needs())
+        ),
+        lesson.goal(
             "fast",
             "Loss below 10⁻¹² at step 200",
             "loss <= 1e-12 at step 200",
@@ -105,41 +102,41 @@ class LinearRegression(Exercise[LinearRegressionSettings]):
         ),
     )
     races = (
-        race(
+        lesson.race(
             "optimizers",
             "Optimizer race",
             "loss",
             400,
             "Which optimizer needs the fewest steps to bring the loss below 0.001?",
-            lane("SGD", optimizer="sgd", learning_rate=0.01),
-            lane("Momentum", optimizer="momentum", learning_rate=0.01),
-            lane("Nesterov", optimizer="nesterov", learning_rate=0.01),
-            lane("Adagrad", optimizer="adagrad", learning_rate=0.5),
-            lane("RMSprop", optimizer="rmsprop", learning_rate=0.02),
-            lane("Adam", optimizer="adam", learning_rate=0.2),
+            lesson.lane("SGD", optimizer="sgd", learning_rate=0.01),
+            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
+            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.01),
+            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.5),
+            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.02),
+            lesson.lane("Adam", optimizer="adam", learning_rate=0.2),
             target=0.001,
         ),
     )
 
-    def surfaces(self) -> tuple[SurfaceSpec, ...]:
+    def surfaces(self) -> tuple[lesson.SurfaceSpec, ...]:
         """The valley in which every optimizer walks."""
-        surface = make_surface(
+        surface = lesson.make_surface(
             loss_at, title="Loss over W and b", metrics=("W", "b"), x=(-1.7, 0.7), y=(-1.3, 1.7), minimum=(-1.0, 1.0)
         )
         return (surface,)
 
-    def build(self, setup: Setup[LinearRegressionSettings]) -> Model:
+    def build(self, setup: lesson.Setup[LinearRegressionSettings]) -> lesson.Model:
         """Two numbers to learn, one loss, one optimizer."""
         W = tf.Variable(START[0], dtype=tf.float64, name="W")
         b = tf.Variable(START[1], dtype=tf.float64, name="b")
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             line = W * batch.x + b
             squares = tf.square(line - batch.y)
-            return Loss(tf.reduce_sum(squares), {"W": W.read_value(), "b": b.read_value()})
+            return lesson.Loss(tf.reduce_sum(squares), {"W": W.read_value(), "b": b.read_value()})
 
-        part = Part("line", {"W": W, "b": b}, loss, setup.optimizer())
-        return Model(parts=[part], train=Samples(X, Y))
+        part = lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())
+        return lesson.Model(parts=[part], train=lesson.Samples(X, Y))
 
 
 EXERCISE = LinearRegression()

@@ -11,14 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, preset, race
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import LOSS, TEST_LOSS, VALIDATION_LOSS
-from clew_agent.training.layers import cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, ConfusionMatrix, MetricSpec, PlotSpec
-from clew_shared.params import Choice, Condition, Knob
+from clew_agent import lesson
 
 GATED = ("gru", "lstm")
 GATES = {"simple": 1, "gru": 3, "lstm": 4}
@@ -39,69 +32,73 @@ ROWS = 16
 """Answers whose attention the picture shows: fewer than the shortest sequence has steps."""
 
 
-class MemorySettings(BatchSettings, frozen=True, kw_only=True):
+class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """What is to be remembered, for how long, and by which network."""
 
     task: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Task",
             "Adding: the sum of two marked numbers. Copying: the first four symbols once more, at the end. Sine: the"
             " next value of a noisy wave.",
             "Task",
-            choices=(Choice("adding", "Adding"), Choice("copying", "Copying"), Choice("sine", "Sine with noise")),
+            choices=(
+                lesson.Choice("adding", "Adding"),
+                lesson.Choice("copying", "Copying"),
+                lesson.Choice("sine", "Sine with noise"),
+            ),
         ),
     ] = "adding"
     length: Annotated[
-        int, Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
+        int, lesson.Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
     ] = 100
     noise: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Noise",
             "Standard deviation of what is added to each value of the wave, whose height is 1.",
             "Task",
             ge=0,
             le=2,
-            shown_when=Condition("task", ("sine",)),
+            shown_when=lesson.Condition("task", ("sine",)),
         ),
     ] = 0.3
     cell: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cell",
             "What carries the first steps to the answer: a state that each step changes, or attention, which looks at"
             " all steps at once.",
             "Network",
             choices=(
-                Choice("simple", "Simple RNN"),
-                Choice("gru", "GRU"),
-                Choice("lstm", "LSTM"),
-                Choice("attention", "Attention"),
+                lesson.Choice("simple", "Simple RNN"),
+                lesson.Choice("gru", "GRU"),
+                lesson.Choice("lstm", "LSTM"),
+                lesson.Choice("attention", "Attention"),
             ),
         ),
     ] = "simple"
     keep: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Keep",
             "How far open the gate that keeps the state is at the start of training: at 0 it keeps half of the state"
             " in each step, at 1 73 %, at 4 98 %.",
             "Network",
             ge=-5,
             le=10,
-            shown_when=Condition("cell", GATED),
+            shown_when=lesson.Condition("cell", GATED),
         ),
     ] = 1.0
-    units: Annotated[int, Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 3e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 2000
+    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 3e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 2000
 
 
-class Memory(Exercise[MemorySettings]):
+class Memory(lesson.Exercise[MemorySettings]):
     """A sequence goes in step by step, and at its end the network is asked for what it saw."""
 
     id = "memory"
@@ -115,78 +112,80 @@ class Memory(Exercise[MemorySettings]):
     revision = 1
     jit = True
     metrics = (
-        LOSS,
-        MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
-        MetricSpec(name="start_gradient", label="Gradient at the first step"),
-        VALIDATION_LOSS,
-        MetricSpec(
+        lesson.LOSS,
+        lesson.MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
+        lesson.MetricSpec(name="start_gradient", label="Gradient at the first step"),
+        lesson.VALIDATION_LOSS,
+        lesson.MetricSpec(
             name="validation_accuracy", label="Right in validation", per_step=False, better="higher", format="percent"
         ),
-        TEST_LOSS,
-        MetricSpec(name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
+        lesson.TEST_LOSS,
+        lesson.MetricSpec(
+            name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"
+        ),
+        lesson.MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
-        PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
-        PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
+        lesson.PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
+        lesson.PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
     )
     pictures = (
-        Bars("gradients", "Gradient norm at each step", log=True),
-        ConfusionMatrix("attention", "Where the answer looks"),
+        lesson.Bars("gradients", "Gradient norm at each step", log=True),
+        lesson.ConfusionMatrix("attention", "Where the answer looks"),
     )
     baseline = "simple"
     presets = (
-        preset("simple", "Simple RNN", "The state goes through one tanh in each step."),
-        preset("gru", "GRU", "A gate says how much of the state stays.", cell="gru"),
-        preset("lstm", "LSTM", "A memory that is added to, with three gates.", cell="lstm"),
-        preset("attention", "Attention", "No state: it looks at every step.", cell="attention"),
-        preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh in each step."),
+        lesson.preset("gru", "GRU", "A gate says how much of the state stays.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "A memory that is added to, with three gates.", cell="lstm"),
+        lesson.preset("attention", "Attention", "No state: it looks at every step.", cell="attention"),
+        lesson.preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
     )
     goals = (
-        goal(
+        lesson.goal(
             "sums",
             "Add over 100 steps",
             "test_accuracy >= 0.95",
             "95 % of the sums within 0.04, by a cell with gates.",
-            requires=needs(task="adding", length=at_least(100), cell=GATED),
+            requires=lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
             question=2,
         ),
-        goal(
+        lesson.goal(
             "copy",
             "Copy over 50 steps",
             "test_accuracy >= 0.99",
             "99 % of the symbols, by a cell with gates.",
-            requires=needs(task="copying", length=at_least(50), cell=GATED),
+            requires=lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
         ),
-        goal(
+        lesson.goal(
             "far",
             "Copy over 200 steps",
             "test_accuracy >= 0.99",
             "99 % of the symbols, by any network.",
-            requires=needs(task="copying", length=at_least(200)),
+            requires=lesson.needs(task="copying", length=lesson.at_least(200)),
             question=4,
         ),
-        goal(
+        lesson.goal(
             "wave",
             "Predict a wave",
             "test_accuracy >= 0.85",
             "85 % of the next values within 0.1.",
-            requires=needs(task="sine", noise=at_least(0.3), length=at_most(100)),
+            requires=lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
         ),
     )
     races = (
-        race(
+        lesson.race(
             "memory",
             "Memory race",
             "validation_loss",
             1000,
             "The same sums for all: which network remembers the first number?",
-            *(lane(name, cell=name) for name in (*GATES, "attention")),
+            *(lesson.lane(name, cell=name) for name in (*GATES, "attention")),
         ),
     )
 
-    def build(self, setup: Setup[MemorySettings]) -> Model:
+    def build(self, setup: lesson.Setup[MemorySettings]) -> lesson.Model:
         """A network between the steps of a sequence and the answers at its end."""
         options = setup.settings
         task = make_task(options, setup.seed)
@@ -195,11 +194,11 @@ class Memory(Exercise[MemorySettings]):
         def judged(x: tf.Tensor, y: tf.Tensor, nudge: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
             return task.judge(network.answers(x, nudge), y)
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             value, right = judged(batch.x, batch.y)
-            return Loss(batch.mean(value), {"accuracy": batch.mean(right)})
+            return lesson.Loss(batch.mean(value), {"accuracy": batch.mean(right)})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             value, right = judged(batch.x, batch.y)
             return {"loss": value, "accuracy": right, "guess": task.guess(batch.y)}
 
@@ -218,9 +217,9 @@ class Memory(Exercise[MemorySettings]):
         if network.attention is not None:
             look, shown = network.attention, tf.constant(test.x[task.shown])
             pictures["attention"] = lambda: tf.reshape(look(shown), [-1, options.length])[:ROWS]
-        part = Part("memory", network.variables, loss, setup.optimizer())
+        part = lesson.Part("memory", network.variables, loss, setup.optimizer())
         held_out = {name: task.sets[name] for name in ("validation", "test")}
-        return Model(
+        return lesson.Model(
             parts=[part], train=task.sets["train"], evaluate=evaluate, evaluation_sets=held_out, pictures=pictures
         )
 
@@ -240,7 +239,7 @@ class Task:
     ``guess`` is the loss of the best answer without any memory. ``shown`` are the test sequences in a picture.
     """
 
-    sets: dict[str, Samples]
+    sets: dict[str, lesson.Samples]
     inputs: int
     answers: int
     outputs: int
@@ -254,7 +253,7 @@ def make_task(options: MemorySettings, seed: int) -> Task:
     """The chosen task, with sequences made for this seed."""
     draw = np.random.default_rng(seed)
     make = {"adding": adding, "copying": copying, "sine": sine}[options.task]
-    sets = {name: Samples(*make(draw, count, options)) for name, count in SIZES.items()}
+    sets = {name: lesson.Samples(*make(draw, count, options)) for name, count in SIZES.items()}
     shown = np.arange(ROWS)
     if options.task == "copying":
         kinds = ASK + 1
@@ -291,7 +290,7 @@ def make_task(options: MemorySettings, seed: int) -> Task:
 def judge_symbols(given: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The cross-entropy of the symbols of each sequence, and the share of them that are right."""
     labels = tf.cast(y, tf.int32)
-    value = cross_entropy(tf.reshape(given, [-1, SYMBOLS]), tf.reshape(labels, [-1]))
+    value = lesson.cross_entropy(tf.reshape(given, [-1, SYMBOLS]), tf.reshape(labels, [-1]))
     right = tf.cast(tf.equal(tf.argmax(given, 2, tf.int32), labels), tf.float32)
     return tf.reduce_mean(tf.reshape(value, [-1, COPIED]), 1), tf.reduce_mean(right, 1)
 
@@ -340,7 +339,7 @@ class Network:
     attention: Callable[[tf.Tensor], tf.Tensor] | None = None
 
 
-def make_recurrent(setup: Setup[MemorySettings], task: Task) -> Network:
+def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
     """A cell that reads one step after the other. ``start``, the state before the first, is trained like all others."""
     options = setup.settings
     units, width = options.units, STATES[options.cell] * options.units
@@ -398,7 +397,7 @@ def lstm(seen: tf.Tensor, state: tf.Tensor, of_state: tf.Variable, keep: float) 
     return tf.concat([tf.sigmoid(sums[3]) * tf.tanh(memory), memory], 1)
 
 
-def make_attention(setup: Setup[MemorySettings], task: Task) -> Network:
+def make_attention(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
     """One head of attention from the last steps to all (Vaswani et al., 2017), and a layer for the answer.
 
     Each step has a place, a trained vector: without it, attention could not know which step comes first. ``start`` is

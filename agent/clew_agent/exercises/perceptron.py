@@ -11,29 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.exercises.activations import ACTIVATIONS
-from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, preset, race
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import (
-    CLASSIFICATION_METRICS,
-    CLASSIFICATION_PLOTS,
-)
-from clew_agent.training.layers import Dense, Layers, dense, through, variables_of
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import (
-    BatchSettings,
-    EvaluateEvery,
-    InitialWeights,
-    LearningRate,
-    OptimizerName,
-    OrderName,
-    Steps,
-)
-from clew_shared.base.problem import problem
-from clew_shared.cards import ByHand, Plane, Surface
-from clew_shared.params import Choice, Condition, Knob, read_points
+from clew_shared.params import read_points
 
-SMALL = needs(layers=at_most(1), units=at_most(3))
+SMALL = lesson.needs(layers=lesson.at_most(1), units=lesson.at_most(3))
 EDGE = 1.2
 """Half the side of the square that the pictures show."""
 FINE, COARSE = 64, 32
@@ -47,85 +29,86 @@ MADE = ("xor", "circles", "moons", "spirals", "blobs")
 """Points that are made from the seed."""
 
 
-class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
+class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Which points, and which network is to tell them apart."""
 
     shape: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Points",
             "How the two classes lie in the plane.",
             "Data",
             choices=(
-                Choice("xor", "XOR"),
-                Choice("circles", "Circles"),
-                Choice("moons", "Moons"),
-                Choice("spirals", "Two spirals"),
-                Choice("blobs", "Gaussian blobs"),
-                Choice("own", "Your own"),
+                lesson.Choice("xor", "XOR"),
+                lesson.Choice("circles", "Circles"),
+                lesson.Choice("moons", "Moons"),
+                lesson.Choice("spirals", "Two spirals"),
+                lesson.Choice("blobs", "Gaussian blobs"),
+                lesson.Choice("own", "Your own"),
             ),
         ),
     ] = "xor"
     own: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Own points",
             "Click for class 0, right-click for class 1; click on a point to remove it. As text: x,y,class for each."
             " They train and test the network.",
             "Data",
-            shown_when=Condition("shape", ("own",)),
+            shown_when=lesson.Condition("shape", ("own",)),
             plane=True,
         ),
     ] = ""
     points: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Training points",
             "Half of them are of each class.",
             "Data",
             ge=10,
             le=5000,
             log=True,
-            shown_when=Condition("shape", MADE),
+            shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 200
     noise: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Noise",
             "Standard deviation of what is added to each coordinate; the plane is 2 wide.",
             "Data",
             ge=0,
             le=1,
-            shown_when=Condition("shape", MADE),
+            shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 0.05
     layers: Annotated[
-        int, Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6)
+        int,
+        lesson.Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6),
     ] = 1
     units: Annotated[
         int,
-        Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
+        lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
     ] = 4
     activation: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Activation",
             "What each hidden unit makes of the sum of its inputs.",
             "Network",
             choices=(
-                Choice("tanh", "tanh"),
-                Choice("sigmoid", "Sigmoid"),
-                Choice("relu", "ReLU"),
-                Choice("leaky-relu", "Leaky ReLU"),
-                Choice("linear", "None (linear)"),
+                lesson.Choice("tanh", "tanh"),
+                lesson.Choice("sigmoid", "Sigmoid"),
+                lesson.Choice("relu", "ReLU"),
+                lesson.Choice("leaky-relu", "Leaky ReLU"),
+                lesson.Choice("linear", "None (linear)"),
             ),
         ),
     ] = "tanh"
-    initial: InitialWeights = "glorot"
+    initial: lesson.InitialWeights = "glorot"
     l2: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "L2 penalty",
             "The loss grows by this number times the sum of all squared weights. 0: none.",
             "Network",
@@ -136,7 +119,7 @@ class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 0.0
     across: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Weight across",
             "The weight along the horizontal axis of the loss surface. Weights are numbered layer by layer and unit by"
             " unit; of each unit first those of its inputs, then its offset.",
@@ -147,19 +130,19 @@ class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 1
     up: Annotated[
         int,
-        Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
+        lesson.Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
     ] = 2
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 0.03
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 0.03
     batch_size: Annotated[
-        int, Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
+        int, lesson.Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
     ] = 10
-    order: OrderName = "shuffle"
-    steps: Steps = 2000
-    evaluate_every: EvaluateEvery = 40
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 2000
+    evaluate_every: lesson.EvaluateEvery = 40
 
 
-class Perceptron(Exercise[PerceptronSettings]):
+class Perceptron(lesson.Exercise[PerceptronSettings]):
     """Layers of a few units, from a point in the plane to the probability that it is of class 1."""
 
     id = "perceptron"
@@ -172,63 +155,65 @@ class Perceptron(Exercise[PerceptronSettings]):
     Settings = PerceptronSettings
     revision = 1
     jit = True
-    metrics = CLASSIFICATION_METRICS
-    plots = CLASSIFICATION_PLOTS
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
     pictures = (
-        Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
+        lesson.Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
     )
     picture_seconds = 3.0
     baseline = "hidden"
     presets = (
-        preset("hidden", "Four hidden units", "One hidden layer bends the line."),
-        preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
-        preset("spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8),
-        preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
+        lesson.preset("hidden", "Four hidden units", "One hidden layer bends the line."),
+        lesson.preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
+        lesson.preset(
+            "spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8
+        ),
+        lesson.preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
     )
     goals = (
-        goal(
+        lesson.goal(
             "xor",
             "XOR with three units",
             "test_accuracy >= 0.95",
             "95 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*needs(shape="xor"), *SMALL, *needs(noise=at_least(0.05))),
+            requires=(*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
             question=1,
         ),
-        goal(
+        lesson.goal(
             "circles",
             "Enclose the disc with three lines",
             "test_accuracy >= 0.97",
             "97 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*needs(shape="circles"), *SMALL, *needs(noise=at_least(0.05))),
+            requires=(*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
             question=4,
         ),
-        goal(
+        lesson.goal(
             "spirals",
             "97 % of two spirals",
             "test_accuracy >= 0.97",
             "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
-            requires=needs(shape="spirals", points=at_most(200), noise=at_least(0.05)),
+            requires=lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
         ),
     )
-    by_hand = ByHand(
+    by_hand = lesson.ByHand(
         weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
         points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),
         rate=0.5,
     )
     races = (
-        race(
+        lesson.race(
             "units",
             "Race of units",
             "validation_accuracy",
             2000,
             "The same points for all: how many units does it take?",
-            *(lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
+            *(lesson.lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
         ),
     )
 
-    def build(self, setup: Setup[PerceptronSettings]) -> Model:
+    def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:
         """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
         options = setup.settings
         layers = make_layers(setup)
@@ -236,43 +221,43 @@ class Perceptron(Exercise[PerceptronSettings]):
         train = sets["train"]
 
         def judged(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            odds = through(layers, x)[:, 0]
+            odds = lesson.through(layers, x)[:, 0]
             right = tf.cast(tf.equal(odds > 0, tf.equal(y, 1)), tf.float32)
             return cross_entropy(odds, y), right
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             value, right = judged(batch.x, batch.y)
-            return Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
+            return lesson.Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             value, right = judged(batch.x, batch.y)
             return {"loss": value, "accuracy": right}
 
         shown = tf.constant(train.x), tf.constant(train.y)
         pictures: dict[str, Callable[[], object]] = {
-            "answer": lambda: (tf.reshape(tf.sigmoid(through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
+            "answer": lambda: (tf.reshape(tf.sigmoid(lesson.through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
             "loss": loss_surface(options, layers, *(one[:LOOKED_AT] for one in shown)),
         }
         if options.layers:
             pictures["units"] = lambda: units_seen(layers[:-1], options.activation)
-        part = Part("network", variables_of(layers), loss, setup.optimizer())
+        part = lesson.Part("network", lesson.variables_of(layers), loss, setup.optimizer())
         held_out = {name: sets[name] for name in SIZES}
-        return Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
+        return lesson.Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
 
 
 # --- Network ----------------------------------------------------------------------------------------------------------
 
 
-def make_layers(setup: Setup[PerceptronSettings]) -> Layers:
+def make_layers(setup: lesson.Setup[PerceptronSettings]) -> lesson.Layers:
     """The hidden layers, and one unit that answers."""
     options = setup.settings
     bend = ACTIVATIONS.get(options.activation, tf.identity)
     sizes = [2, *[options.units] * options.layers]
     hidden = [
-        dense(setup, f"layer{number}", (inputs, units), bend, options.initial)
+        lesson.dense(setup, f"layer{number}", (inputs, units), bend, options.initial)
         for number, (inputs, units) in enumerate(pairwise(sizes), 1)
     ]
-    return (*hidden, dense(setup, "output", (sizes[-1], 1), tf.identity, options.initial))
+    return (*hidden, lesson.dense(setup, "output", (sizes[-1], 1), tf.identity, options.initial))
 
 
 def cross_entropy(odds: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -280,7 +265,7 @@ def cross_entropy(odds: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.nn.softplus(tf.where(tf.equal(y, 1), -odds, odds))
 
 
-def penalty(options: PerceptronSettings, layers: Layers) -> tf.Tensor | float:
+def penalty(options: PerceptronSettings, layers: lesson.Layers) -> tf.Tensor | float:
     """What the weights themselves cost; the offsets cost nothing."""
     if not options.l2:
         return 0.0
@@ -292,14 +277,14 @@ def penalty(options: PerceptronSettings, layers: Layers) -> tf.Tensor | float:
 Array = npt.NDArray[np.float64]
 
 
-def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
+def make_sets(options: PerceptronSettings, seed: int) -> dict[str, lesson.Samples]:
     """Points for training, validation and test; those of one seed are always the same.
 
     A person's own points are all three.
     """
     if options.shape == "own":
         table = np.array(read_points(options.own))
-        samples = Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
+        samples = lesson.Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
         return dict.fromkeys(("train", *SIZES), samples)
     draw = np.random.default_rng(seed)
     make = {"xor": xor, "circles": circles, "moons": moons, "spirals": spirals, "blobs": blobs}[options.shape]
@@ -307,7 +292,7 @@ def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
     for name, count in {"train": options.points, **SIZES}.items():
         y = np.arange(count) % 2
         x = make(draw, y) + options.noise * draw.standard_normal((count, 2))
-        sets[name] = Samples(x.astype(np.float32), y.astype(np.int32))
+        sets[name] = lesson.Samples(x.astype(np.float32), y.astype(np.int32))
     return sets
 
 
@@ -355,7 +340,7 @@ def plane(size: int) -> tf.Tensor:
     return tf.constant(np.stack([x.ravel(), y.ravel()], 1), tf.float32)
 
 
-def units_seen(hidden: Sequence[Dense], activation: str) -> tf.Tensor:
+def units_seen(hidden: Sequence[lesson.Dense], activation: str) -> tf.Tensor:
     """What each unit gives at each place, as [layers, units, height, width]: 0.5 is 0, and of what has no end 0 and 1
     are the farthest from it."""
     x, found = plane(COARSE), []
@@ -371,7 +356,7 @@ def units_seen(hidden: Sequence[Dense], activation: str) -> tf.Tensor:
 
 
 def loss_surface(
-    options: PerceptronSettings, layers: Layers, x: tf.Tensor, y: tf.Tensor
+    options: PerceptronSettings, layers: lesson.Layers, x: tf.Tensor, y: tf.Tensor
 ) -> Callable[[], tuple[tf.Tensor, tf.Tensor]]:
     """The loss for each pair of the two chosen weights while all others are as they are, and where these two are.
 
@@ -400,7 +385,7 @@ def loss_surface(
     return taken
 
 
-def place_of(layers: Layers, number: int, name: str) -> tuple[int, int, int]:
+def place_of(layers: lesson.Layers, number: int, name: str) -> tuple[int, int, int]:
     """The layer of weight ``number`` (from 1 on), and its row and column there, where the last row are the offsets."""
     left = number - 1
     for layer, one in enumerate(layers):
@@ -411,7 +396,7 @@ def place_of(layers: Layers, number: int, name: str) -> tuple[int, int, int]:
         left -= units * (inputs + 1)
     count = number - 1 - left
     text = f"The network has {count} weights and offsets, so it has no weight {number}."
-    raise problem("exercise.weight", text, f"Choose a number from 1 to {count}.", name)
+    raise lesson.problem("exercise.weight", text, f"Choose a number from 1 to {count}.", name)
 
 
 EXERCISE = Perceptron()

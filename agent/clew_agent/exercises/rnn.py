@@ -7,22 +7,7 @@ from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_most, goal, lane, needs, preset, race
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.judging import (
-    ACCURACY,
-    CLASSIFICATION_PLOTS,
-    LOSS,
-    TEST_ACCURACY,
-    TEST_LOSS,
-    VALIDATION_ACCURACY,
-    VALIDATION_LOSS,
-)
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, MetricSpec, PlotSpec
-from clew_shared.params import Choice, Knob
+from clew_agent import lesson
 
 Cell = Callable[[tf.Tensor, tuple[tf.Tensor, ...]], tuple[tf.Tensor, ...]]
 """From the next row of the images and the state to the new state. What the network reads is its first tensor."""
@@ -30,30 +15,30 @@ GATES = {"simple": 1, "gru": 3, "lstm": 4}
 STATES = {"simple": 1, "gru": 1, "lstm": 2}
 LOOKED_AT = 500
 """Training images whose gradient the picture shows."""
-SHORT = needs(steps=at_most(2000), units=at_most(64))
+SHORT = lesson.needs(steps=lesson.at_most(2000), units=lesson.at_most(64))
 
 
-class RnnSettings(BatchSettings, frozen=True, kw_only=True):
+class RnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The cell, and how much it can remember."""
 
     cell: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cell",
             "How the state goes from one row to the next.",
             "Network",
-            choices=(Choice("simple", "Simple RNN"), Choice("gru", "GRU"), Choice("lstm", "LSTM")),
+            choices=(lesson.Choice("simple", "Simple RNN"), lesson.Choice("gru", "GRU"), lesson.Choice("lstm", "LSTM")),
         ),
     ] = "simple"
-    units: Annotated[int, Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 1000
+    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 1000
 
 
-class Rnn(Exercise[RnnSettings]):
+class Rnn(lesson.Exercise[RnnSettings]):
     """28 rows of 28 pixels, one after the other, and an answer after the last."""
 
     id = "rnn"
@@ -69,25 +54,25 @@ class Rnn(Exercise[RnnSettings]):
     tries = "classes"
     jit = False
     metrics = (
-        LOSS,
-        ACCURACY,
-        MetricSpec(name="rnn_gradient", label="Gradient norm"),
-        VALIDATION_LOSS,
-        VALIDATION_ACCURACY,
-        TEST_LOSS,
-        TEST_ACCURACY,
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.MetricSpec(name="rnn_gradient", label="Gradient norm"),
+        lesson.VALIDATION_LOSS,
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_LOSS,
+        lesson.TEST_ACCURACY,
     )
     plots = (
-        *CLASSIFICATION_PLOTS,
-        PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
+        *lesson.CLASSIFICATION_PLOTS,
+        lesson.PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
     )
-    pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)
+    pictures = (lesson.Bars("gradients", "Gradient norm of the state after each row", log=True),)
     baseline = "simple"
     presets = (
-        preset("simple", "Simple RNN", "The state goes through one tanh."),
-        preset("gru", "GRU", "Two gates: keep the state, or reset it.", cell="gru"),
-        preset("lstm", "LSTM", "Three gates and a memory of its own.", cell="lstm"),
-        preset(
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh."),
+        lesson.preset("gru", "GRU", "Two gates: keep the state, or reset it.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "Three gates and a memory of its own.", cell="lstm"),
+        lesson.preset(
             "tiny",
             "Tiny",
             "The built-in small digits.",
@@ -99,7 +84,7 @@ class Rnn(Exercise[RnnSettings]):
         ),
     )
     goals = (
-        goal(
+        lesson.goal(
             "read",
             "97 %",
             "test_accuracy >= 0.97",
@@ -107,7 +92,7 @@ class Rnn(Exercise[RnnSettings]):
             data="mnist",
             requires=SHORT,
         ),
-        goal(
+        lesson.goal(
             "digits",
             "88 % on the small digits",
             "test_accuracy >= 0.88",
@@ -117,19 +102,19 @@ class Rnn(Exercise[RnnSettings]):
         ),
     )
     races = (
-        race(
+        lesson.race(
             "cells",
             "Cell race",
             "validation_accuracy",
             500,
             "The same rows, rate and number of units: which cell reads best?",
-            lane("Simple RNN", cell="simple"),
-            lane("GRU", cell="gru"),
-            lane("LSTM", cell="lstm"),
+            lesson.lane("Simple RNN", cell="simple"),
+            lesson.lane("GRU", cell="gru"),
+            lesson.lane("LSTM", cell="lstm"),
         ),
     )
 
-    def build(self, setup: Setup[RnnSettings]) -> Model:
+    def build(self, setup: lesson.Setup[RnnSettings]) -> lesson.Model:
         """The weights of all gates side by side in one matrix for the row and one for the state."""
         options, data = setup.settings, setup.require_data()
         height, width, channels = data.image_shape
@@ -153,36 +138,22 @@ class Rnn(Exercise[RnnSettings]):
                 read.append(state[0])
             return read
 
-        def scores(read: tf.Tensor) -> tf.Tensor:
+        def answer(read: tf.Tensor) -> tf.Tensor:
             return tf.matmul(read, variables["output"]) + variables["output_offset"]
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
-            logits = scores(states(batch.x)[-1])
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
-
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            logits = scores(states(batch.x)[-1])
-            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return answer(states(x)[-1])
 
         def gradients() -> tf.Tensor:
             """How much the loss depends on the state after each row: the length of its gradient, 1 after the last."""
             x, y = tf.constant(data.train.x[:LOOKED_AT]), tf.constant(data.train.y[:LOOKED_AT])
             with tf.GradientTape() as tape:
                 read = states(x)
-                value = tf.reduce_mean(cross_entropy(scores(read[-1]), y))
+                value = tf.reduce_mean(lesson.cross_entropy(answer(read[-1]), y))
             norms = tf.stack([tf.norm(one) for one in tape.gradient(value, read)])
             return norms / norms[-1]
 
-        part = Part("rnn", variables, loss, setup.optimizer())
-        pictures = {"gradients": gradients}
-        return Model(
-            parts=[part],
-            evaluate=evaluate,
-            evaluation_sets=setup.held_out(),
-            pictures=pictures,
-            scores=lambda x: scores(states(x)[-1]),
-        )
+        return lesson.classifier(setup, scores, variables, name="rnn", pictures={"gradients": gradients})
 
 
 def make_cell(kind: str, of_row: tf.Variable, of_state: tf.Variable, offset: tf.Variable) -> Cell:

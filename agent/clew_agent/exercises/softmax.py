@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_most, goal, lane, needs, preset, race
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.images import around_grey, as_images, mistakes
-from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, ImageGrid
+from clew_agent import lesson
 
-SLIDES = needs(optimizer="sgd", learning_rate=0.5, schedule="constant", batch_size=100, order="file", steps=500)
+SLIDES = lesson.needs(optimizer="sgd", learning_rate=0.5, schedule="constant", batch_size=100, order="file", steps=500)
 
 
-BUDGET = needs(steps=at_most(500), batch_size=at_most(100))
+BUDGET = lesson.needs(steps=lesson.at_most(500), batch_size=lesson.at_most(100))
 
 
-class SoftmaxSettings(BatchSettings, frozen=True, kw_only=True):
+class SoftmaxSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The slides' values: one pass over the 50,000 training images."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.5
-    batch_size: BatchSize = 100
-    steps: Steps = 500
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.5
+    batch_size: lesson.BatchSize = 100
+    steps: lesson.Steps = 500
 
 
-class Softmax(Exercise[SoftmaxSettings]):
+class Softmax(lesson.Exercise[SoftmaxSettings]):
     """784 pixels, 10 digits, one matrix between them."""
 
     id = "softmax"
@@ -43,19 +36,15 @@ class Softmax(Exercise[SoftmaxSettings]):
     jit = True
     revision = 1
     tries = "classes"
-    seedless = needs(order="file")
-    metrics = CLASSIFICATION_METRICS
-    plots = CLASSIFICATION_PLOTS
-    pictures = (
-        ImageGrid("weights", "Weights of each digit", columns=5),
-        Gallery("mistakes", "Wrong answers"),
-        ConfusionMatrix("confusion", "Confusion of test images"),
-    )
+    seedless = lesson.needs(order="file")
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
+    pictures = (lesson.ImageGrid("weights", "Weights of each digit", columns=5), *lesson.ANSWER_PICTURES)
     baseline = "slides"
     presets = (
-        preset("slides", "Slides' values", "Gradient descent, rate 0.5, 500 steps: 90.79 %."),
-        preset("adam", "Adam", "The same images, Adam.", optimizer="adam", learning_rate=0.003),
-        preset(
+        lesson.preset("slides", "Slides' values", "Gradient descent, rate 0.5, 500 steps: 90.79 %."),
+        lesson.preset("adam", "Adam", "The same images, Adam.", optimizer="adam", learning_rate=0.003),
+        lesson.preset(
             "long",
             "Longer, shuffled",
             "Twenty passes in a new order each time.",
@@ -63,10 +52,10 @@ class Softmax(Exercise[SoftmaxSettings]):
             order="shuffle",
             schedule="cosine",
         ),
-        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100),
     )
     goals = (
-        goal(
+        lesson.goal(
             "slides",
             "90.79 %",
             "test_accuracy = 0.9079 ± 0.0002",
@@ -74,7 +63,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             data="mnist",
             requires=SLIDES,
         ),
-        goal(
+        lesson.goal(
             "better",
             "A point better than 90.79 %",
             "test_accuracy >= 0.9179",
@@ -82,7 +71,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             data="mnist",
             requires=BUDGET,
         ),
-        goal(
+        lesson.goal(
             "digits",
             "90 % on the small digits",
             "test_accuracy >= 0.9",
@@ -90,7 +79,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             data="digits",
             requires=BUDGET,
         ),
-        goal(
+        lesson.goal(
             "fashion",
             "83 % on Fashion-MNIST",
             "test_accuracy >= 0.83",
@@ -98,7 +87,7 @@ class Softmax(Exercise[SoftmaxSettings]):
             data="fashion-mnist",
             question=1,
         ),
-        goal(
+        lesson.goal(
             "cifar10",
             "35 % on CIFAR-10",
             "test_accuracy >= 0.35",
@@ -108,22 +97,22 @@ class Softmax(Exercise[SoftmaxSettings]):
         ),
     )
     races = (
-        race(
+        lesson.race(
             "optimizers",
             "Optimizer race",
             "validation_accuracy",
             500,
             "Which optimizer recognises the most validation images after one pass over the training images?",
-            lane("SGD", optimizer="sgd", learning_rate=0.5),
-            lane("Momentum", optimizer="momentum", learning_rate=0.05),
-            lane("Nesterov", optimizer="nesterov", learning_rate=0.05),
-            lane("Adagrad", optimizer="adagrad", learning_rate=0.05),
-            lane("RMSprop", optimizer="rmsprop", learning_rate=0.001),
-            lane("Adam", optimizer="adam", learning_rate=0.003),
+            lesson.lane("SGD", optimizer="sgd", learning_rate=0.5),
+            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.05),
+            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.05),
+            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.05),
+            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.001),
+            lesson.lane("Adam", optimizer="adam", learning_rate=0.003),
         ),
     )
 
-    def build(self, setup: Setup[SoftmaxSettings]) -> Model:
+    def build(self, setup: lesson.Setup[SoftmaxSettings]) -> lesson.Model:
         """A matrix and an offset, both zero at the start."""
         data = setup.require_data()
         W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
@@ -132,28 +121,11 @@ class Softmax(Exercise[SoftmaxSettings]):
         def scores(x: tf.Tensor) -> tf.Tensor:
             return tf.matmul(x, W) + b
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
-            logits = scores(batch.x)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+        def digits() -> tuple[tf.Tensor, tf.Tensor]:
+            return lesson.around_grey(lesson.as_images(tf.transpose(W), data)), tf.range(data.classes)
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            logits = scores(batch.x)
-            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
-
-        x, y = tf.constant(data.test.x[:1000]), tf.constant(data.test.y[:1000])
-
-        def answers() -> tf.Tensor:
-            return tf.argmax(scores(x), 1, tf.int32)
-
-        pictures = {
-            "weights": lambda: (around_grey(as_images(tf.transpose(W), data)), tf.range(data.classes)),
-            "mistakes": lambda: mistakes(as_images(x, data), y, answers()),
-            "confusion": lambda: tf.math.confusion_matrix(y, answers(), data.classes),
-        }
-        part = Part("softmax", {"W": W, "b": b}, loss, setup.optimizer())
-        sets = setup.held_out()
-        return Model(parts=[part], evaluate=evaluate, evaluation_sets=sets, pictures=pictures, scores=scores)
+        pictures = {"weights": digits, **lesson.answer_pictures(setup, scores, 1000)}
+        return lesson.classifier(setup, scores, {"W": W, "b": b}, name="softmax", pictures=pictures)
 
 
 EXERCISE = Softmax()

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_most, goal, needs, other_than, preset
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import (
-    ACCURACY,
-    CLASSIFICATION_PLOTS,
-    LOSS,
-    TEST_ACCURACY,
-    TEST_LOSS,
-    VALIDATION_ACCURACY,
-    VALIDATION_LOSS,
-    answers,
-    summarize_answers,
-)
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
+from clew_agent import lesson
 from clew_agent.training.weights import fit, read_weights, without_norms
-from clew_shared.cards import ConfusionMatrix, MetricSpec, PlotSpec
-from clew_shared.params import Choice, Knob
 
 LAYERS = ("conv1", "conv2", "dense", "output")
 SOURCE = "cnn"
 """The part of the earlier run whose weights are taken."""
 
 
-class TransferSettings(BatchSettings, frozen=True, kw_only=True):
+class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Where the weights come from, which layers are trained, and with how many images."""
 
     weights: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Weights",
             "Folder of an earlier run of the exercise cnn, or an .npz file. Empty: begin from scratch.",
             "Transfer",
@@ -45,20 +29,20 @@ class TransferSettings(BatchSettings, frozen=True, kw_only=True):
     ] = ""
     retrained: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Retrained",
             "The layers that are trained. The others keep the weights that they come with.",
             "Transfer",
             choices=(
-                Choice("output", "The last layer"),
-                Choice("dense", "The last two layers"),
-                Choice("all", "All layers"),
+                lesson.Choice("output", "The last layer"),
+                lesson.Choice("dense", "The last two layers"),
+                lesson.Choice("all", "All layers"),
             ),
         ),
     ] = "all"
     images: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Images",
             "Number of training images, from the beginning of the file.",
             "Transfer",
@@ -69,16 +53,16 @@ class TransferSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 500
     confidence: Annotated[
         float,
-        Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1),
+        lesson.Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1),
     ] = 0.9
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 50
-    order: OrderName = "shuffle"
-    steps: Steps = 50
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-3
+    batch_size: lesson.BatchSize = 50
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 50
 
 
-class Transfer(Exercise[TransferSettings]):
+class Transfer(lesson.Exercise[TransferSettings]):
     """The network of the exercise ``cnn``, with weights of an earlier run or with new ones."""
 
     id = "transfer"
@@ -94,17 +78,19 @@ class Transfer(Exercise[TransferSettings]):
     tries = "classes"
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     metrics = (
-        LOSS,
-        ACCURACY,
-        VALIDATION_LOSS,
-        VALIDATION_ACCURACY,
-        TEST_LOSS,
-        TEST_ACCURACY,
-        MetricSpec(name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_coverage", label="Coverage", per_step=False, better="higher", format="percent"),
-        MetricSpec(
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.VALIDATION_LOSS,
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_LOSS,
+        lesson.TEST_ACCURACY,
+        lesson.MetricSpec(
+            name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"
+        ),
+        lesson.MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="test_coverage", label="Coverage", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(
             name="test_given_accuracy",
             label="Accuracy of given answers",
             per_step=False,
@@ -113,28 +99,32 @@ class Transfer(Exercise[TransferSettings]):
         ),
     )
     plots = (
-        *CLASSIFICATION_PLOTS,
-        PlotSpec(id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"),
+        *lesson.CLASSIFICATION_PLOTS,
+        lesson.PlotSpec(
+            id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"
+        ),
     )
-    pictures = (ConfusionMatrix("confusion", "Confusion of test images"),)
+    pictures = (lesson.ConfusionMatrix("confusion", "Confusion of test images"),)
     baseline = "scratch"
     presets = (
-        preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
-        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=20),
+        lesson.preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=20),
     )
     goals = (
-        goal(
+        lesson.goal(
             "few",
             "92 % with 50 steps",
             "test_accuracy >= 0.92 at step 50",
             "On the small digits, with the layers of an earlier run.",
             data="digits",
-            requires=needs(weights=other_than(""), images=at_most(500), batch_size=at_most(50)),
+            requires=lesson.needs(
+                weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)
+            ),
             question=1,
         ),
     )
 
-    def build(self, setup: Setup[TransferSettings]) -> Model:
+    def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
         """Two convolutions, a dense layer and ten scores, of the same shapes as in ``cnn.py``."""
         options, data = setup.settings, setup.require_data()
         height, width, channels = data.image_shape
@@ -164,38 +154,21 @@ class Transfer(Exercise[TransferSettings]):
                 x = tf.nn.max_pool2d(tf.nn.relu(layer(name, x)), 2, 2, "SAME")
             return layer("output", tf.nn.relu(layer("dense", tf.reshape(x, [-1, flat]))))
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             logits = scores(batch.x)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
-
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            logits = scores(batch.x)
-            return {"loss": cross_entropy(logits, batch.y), **answers(logits, batch.y, options.confidence)}
-
-        test = data.test
-
-        def confusion() -> tf.Tensor:
-            """How many test images of each class (row) got each answer (column)."""
-            given = tf.argmax(scores(tf.constant(test.x[:1000])), 1, tf.int32)
-            return tf.math.confusion_matrix(tf.constant(test.y[:1000]), given, data.classes)
+            return {
+                "loss": lesson.cross_entropy(logits, batch.y),
+                **lesson.answers(logits, batch.y, options.confidence),
+            }
 
         trained = {"output": LAYERS[3:], "dense": LAYERS[2:], "all": LAYERS}[options.retrained]
         variables = weights | offsets
         moved = {name: one for name, one in variables.items() if name.removesuffix("_offset") in trained}
         frozen = {name: one for name, one in variables.items() if name not in moved}
-        few = Samples(data.train.x[: options.images], data.train.y[: options.images])
-        part = Part(SOURCE, moved, loss, setup.optimizer())
-        return Model(
-            parts=[part],
-            evaluate=evaluate,
-            summarize=summarize_answers,
-            evaluation_sets=setup.held_out(),
-            state=frozen,
-            train=few,
-            pictures={"confusion": confusion},
-            scores=scores,
-        )
+        few = lesson.Samples(data.train.x[: options.images], data.train.y[: options.images])
+        pictures = {"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]}
+        model = lesson.classifier(setup, scores, moved, name=SOURCE, pictures=pictures)
+        return replace(model, evaluate=evaluate, summarize=lesson.summarize_answers, state=frozen, train=few)
 
 
 EXERCISE = Transfer()

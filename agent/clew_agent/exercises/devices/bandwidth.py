@@ -15,12 +15,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, needs, preset
-from clew_agent.training.exercise import Measurement, Setup
-from clew_agent.training.layers import cross_entropy
-from clew_shared.cards import Goal, MetricSpec, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Knob, Params
+from clew_agent import lesson
+from clew_shared.cards import Goal
 
 ASKED = "Weights are used once for each image of a batch. What does that do to the operations for each byte?"
 
@@ -32,22 +28,26 @@ SMALLEST = 2**14
 """Bytes of the smallest vector."""
 GROWTH = 4
 _FLOAT = 4
-LARGE = needs(megabytes=at_least(64), rows=at_least(1024))
+LARGE = lesson.needs(megabytes=lesson.at_least(64), rows=lesson.at_least(1024))
 KILO, GIGA = 2**10, 1e9
 RATE = 0.01
 
 
-class BandwidthSettings(Params, frozen=True, kw_only=True):
+class BandwidthSettings(lesson.Params, frozen=True, kw_only=True):
     """How large vectors and matrices become, and how many images the networks take at once."""
 
     megabytes: Annotated[
-        int, Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
+        int, lesson.Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
     ] = 256
     rows: Annotated[
-        int, Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
+        int, lesson.Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
     ] = 2048
-    batch_size: Annotated[int, Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)] = 1
-    repeats: Annotated[int, Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)] = 7
+    batch_size: Annotated[
+        int, lesson.Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)
+    ] = 1
+    repeats: Annotated[
+        int, lesson.Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)
+    ] = 7
 
 
 class Layer(NamedTuple):
@@ -91,7 +91,7 @@ def traffic(layers: Sequence[Layer], batch: int) -> int:
     return _FLOAT * total
 
 
-class Bandwidth(Measurement[BandwidthSettings]):
+class Bandwidth(lesson.Measurement[BandwidthSettings]):
     """GB/s and GFLOP/s by size, and the roofline that they make."""
 
     id = "bandwidth"
@@ -104,12 +104,12 @@ class Bandwidth(Measurement[BandwidthSettings]):
     Settings = BandwidthSettings
     revision = 1
     metrics = (
-        MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
-        MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
-        MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
-        MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
+        lesson.MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
+        lesson.MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
+        lesson.MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
         *(
-            MetricSpec(
+            lesson.MetricSpec(
                 name=f"{name.lower()}_share",
                 label=f"{name}, of the arithmetic",
                 per_step=False,
@@ -120,13 +120,13 @@ class Bandwidth(Measurement[BandwidthSettings]):
         ),
     )
     measured = (
-        SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
-        SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
-        SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
+        lesson.SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
+        lesson.SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
+        lesson.SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
     )
     presets = (
-        preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
-        preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
+        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
+        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
     )
     goals = tuple(
         Goal(
@@ -143,11 +143,11 @@ class Bandwidth(Measurement[BandwidthSettings]):
         for name in ("Dense", "CNN")
     )
 
-    def measure(self, setup: Setup[BandwidthSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[BandwidthSettings]) -> Iterator[lesson.Event | None]:
         """The vectors from small to large, then the matrices, then the networks."""
         chosen = setup.settings
-        yield Schema(id=0, metrics=self.metrics, steps=3)
-        yield Log(text=f"Computes on {device()}.")
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=3)
+        yield lesson.Log(text=f"Computes on {device()}.")
         rates: dict[str, list[float]] = {"Copy": [], "Triad": []}
         for size in sizes(SMALLEST, chosen.megabytes * KILO * KILO, GROWTH):
             a, b = tf.ones([size // _FLOAT]), tf.ones([size // _FLOAT])
@@ -156,17 +156,19 @@ class Bandwidth(Measurement[BandwidthSettings]):
             for name, found in rates.items():
                 yield point(name, size, found[-1], "Size of the vector", "B", "Bandwidth", "GB/s")
         bandwidth, fastest = rates["Triad"][-1], max(rates["Triad"])
-        yield Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
+        yield lesson.Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
         speeds: list[float] = []
         for rows in sizes(32, chosen.rows, 2):
             if speeds and (expected := 2 * rows**3 / GIGA / speeds[-1]) > LONGEST_S:
-                yield Log(text=f"A product of {rows:,} rows would take {expected:,.0f} s here, so it is left out.")
+                yield lesson.Log(
+                    text=f"A product of {rows:,} rows would take {expected:,.0f} s here, so it is left out."
+                )
                 break
             a, c = tf.fill([rows, rows], 1 / rows), tf.ones([rows, rows])
             speeds.append(2 * rows**3 / (yield from seconds(product, c, [a], chosen.repeats)) / GIGA)
             yield point("Product", rows, speeds[-1], "Rows", "", "Arithmetic", "GFLOP/s")
         peak = max(speeds)
-        yield Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
+        yield lesson.Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
         yield roof(bandwidth, peak)
         shares = {}
         for name, layers in NETWORKS.items():
@@ -175,7 +177,7 @@ class Bandwidth(Measurement[BandwidthSettings]):
             speed, intensity = count / each / GIGA, count / moved
             shares[f"{name.lower()}_share"] = speed / peak
             yield point(name, intensity, speed, "Operations for each byte", "", "Arithmetic", "GFLOP/s")
-        yield Evaluation(step=3, values=shares)
+        yield lesson.Evaluation(step=3, values=shares)
 
 
 def sizes(first: int, last: int, factor: int) -> list[int]:
@@ -212,7 +214,7 @@ def product(c: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     return tf.matmul(a, c)
 
 
-def network(layers: Sequence[Layer], batch: int, setup: Setup[BandwidthSettings]) -> Work:
+def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
     """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
     weights = []
     for number, layer in enumerate(layers, 1):
@@ -235,7 +237,7 @@ def network(layers: Sequence[Layer], batch: int, setup: Setup[BandwidthSettings]
 
     def step(_: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(cross_entropy(scores(images), labels))
+            loss = tf.reduce_mean(lesson.cross_entropy(scores(images), labels))
         for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             one.assign_sub(RATE * gradient)
         return loss
@@ -278,12 +280,12 @@ def seconds(
     return (yield from fastest(count, repeats)) / count
 
 
-def roof(bandwidth: float, peak: float) -> Series:
+def roof(bandwidth: float, peak: float) -> lesson.Series:
     """What the device can do at most with so many operations for each byte."""
     x = 4.0 ** np.arange(-2, 6)
     x = np.unique(np.append(x, peak / bandwidth))
     y = np.minimum(peak, bandwidth * x)
-    return Series(
+    return lesson.Series(
         name="Roof",
         x=x.astype("<f8").tobytes(),
         y=y.astype("<f8").tobytes(),
@@ -293,10 +295,10 @@ def roof(bandwidth: float, peak: float) -> Series:
     )
 
 
-def point(name: str, at: float, value: float, x_label: str, x_unit: str, y_label: str, y_unit: str) -> Series:
+def point(name: str, at: float, value: float, x_label: str, x_unit: str, y_label: str, y_unit: str) -> lesson.Series:
     """One point of a line."""
     x, y = np.array([at], "<f8").tobytes(), np.array([value], "<f8").tobytes()
-    return Series(name=name, x=x, y=y, x_label=x_label, x_unit=x_unit, y_label=y_label, y_unit=y_unit)
+    return lesson.Series(name=name, x=x, y=y, x_label=x_label, x_unit=x_unit, y_label=y_label, y_unit=y_unit)
 
 
 EXERCISE = Bandwidth()

@@ -16,21 +16,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.datasets.search import image_classes, images_in
-from clew_agent.lesson.cards import at_least, goal, needs, preset
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.layers import correct, cross_entropy, dropout
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.base.problem import problem
-from clew_shared.cards import MetricSpec, PlotSpec
-from clew_shared.params import Choice, Knob
 
 MODELS = (
-    Choice("alexnet", "AlexNet"),
-    Choice("alexnet-it4i", "AlexNet, IT4I's variant"),
-    Choice("resnet50", "ResNet-50"),
-    Choice("inception3", "Inception v3"),
+    lesson.Choice("alexnet", "AlexNet"),
+    lesson.Choice("alexnet-it4i", "AlexNet, IT4I's variant"),
+    lesson.Choice("resnet50", "ResNet-50"),
+    lesson.Choice("inception3", "Inception v3"),
 )
 _SIZES = {"alexnet": 224, "alexnet-it4i": 224, "resnet50": 224, "inception3": 299}
 _SMALLEST = {"alexnet": 32, "alexnet-it4i": 195, "resnet50": 32, "inception3": 75}
@@ -42,16 +35,18 @@ _SYNTHETIC = 256
 """Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
 
 
-LARGE_PROBLEM = needs(image_size=at_least(224, 0), classes=at_least(1000), folder="", batch_size=at_least(8))
+LARGE_PROBLEM = lesson.needs(
+    image_size=lesson.at_least(224, 0), classes=lesson.at_least(1000), folder="", batch_size=lesson.at_least(8)
+)
 """With few classes the loss begins near 1, and that of a single image jumps."""
 
 
-class ImageSettings(BatchSettings, frozen=True, kw_only=True):
+class ImageSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Which images a large network trains on."""
 
     image_size: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Image size",
             "Height and width of an image. 0: the network's own, 224, or 299 for Inception v3.",
             "Network",
@@ -61,11 +56,11 @@ class ImageSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 0
     classes: Annotated[
-        int, Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
+        int, lesson.Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
     ] = 1000
     folder: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Image folder",
             "A folder on the machine that trains, with a folder of JPEG or PNG images for each class. Empty: synthetic "
             "images.",
@@ -77,14 +72,14 @@ class ImageSettings(BatchSettings, frozen=True, kw_only=True):
 class ImagenetSettings(ImageSettings, frozen=True, kw_only=True):
     """A short measurement of ResNet-50."""
 
-    optimizer: OptimizerName = "momentum"
-    learning_rate: LearningRate = 0.01
-    batch_size: BatchSize = 32
-    steps: Steps = 100
-    model: Annotated[str, Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
+    optimizer: lesson.OptimizerName = "momentum"
+    learning_rate: lesson.LearningRate = 0.01
+    batch_size: lesson.BatchSize = 32
+    steps: lesson.Steps = 100
+    model: Annotated[str, lesson.Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
 
 
-class ImagenetBench(Exercise[ImagenetSettings]):
+class ImagenetBench(lesson.Exercise[ImagenetSettings]):
     """Three networks of the ImageNet competition."""
 
     id = "imagenet-bench"
@@ -98,26 +93,26 @@ class ImagenetBench(Exercise[ImagenetSettings]):
     revision = 1
     jit = False
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
+        lesson.MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
+        lesson.PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
     )
     baseline = "usual"
     presets = (
-        preset("usual", "Clew's values", "ResNet-50, synthetic images of 224 × 224 pixels."),
-        preset("alexnet", "AlexNet", "Much to send.", model="alexnet", batch_size=128),
-        preset(
+        lesson.preset("usual", "Clew's values", "ResNet-50, synthetic images of 224 × 224 pixels."),
+        lesson.preset("alexnet", "AlexNet", "Much to send.", model="alexnet", batch_size=128),
+        lesson.preset(
             "alexnet-it4i",
             "AlexNet, IT4I's variant",
             "As on IT4Innovations' slides: fewer filters, no padding.",
             model="alexnet-it4i",
             batch_size=128,
         ),
-        preset("inception", "Inception v3", "Much to compute; images of 299 × 299 pixels.", model="inception3"),
-        preset(
+        lesson.preset("inception", "Inception v3", "Much to compute; images of 299 × 299 pixels.", model="inception3"),
+        lesson.preset(
             "tiny",
             "Tiny",
             "Small images, in seconds on a laptop.",
@@ -129,7 +124,7 @@ class ImagenetBench(Exercise[ImagenetSettings]):
         ),
     )
     goals = (
-        goal(
+        lesson.goal(
             "learns",
             "The network learns",
             "best loss <= 1.0",
@@ -139,24 +134,24 @@ class ImagenetBench(Exercise[ImagenetSettings]):
         ),
     )
 
-    def build(self, setup: Setup[ImagenetSettings]) -> Model:
+    def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
         """The chosen network on synthetic images, or on those of a folder."""
         options = setup.settings
         size = options.image_size or _SIZES[options.model]
         if size < _SMALLEST[options.model]:
             text = f"Images of {size} × {size} pixels are too small for this network."
-            raise problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
+            raise lesson.problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
         samples, classes, read = samples_of(options, size, setup.seed)
         make = _alexnet if options.model in ALEXNETS else _keras_network
         network = make(setup, size, classes)
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             logits = network.scores(read(batch.x), context)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+            value = batch.mean(lesson.cross_entropy(logits, batch.y))
+            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
 
-        part = Part(options.model, network.trained, loss, setup.optimizer())
-        return Model(parts=[part], state=network.averages, train=samples)
+        part = lesson.Part(options.model, network.trained, loss, setup.optimizer())
+        return lesson.Model(parts=[part], state=network.averages, train=samples)
 
 
 class _Network:
@@ -166,14 +161,14 @@ class _Network:
         self,
         trained: dict[str, tf.Variable],
         averages: dict[str, tf.Variable],
-        scores: Callable[[tf.Tensor, StepContext], tf.Tensor],
+        scores: Callable[[tf.Tensor, lesson.StepContext], tf.Tensor],
     ) -> None:
         self.trained = trained
         self.averages = averages
         self.scores = scores
 
 
-def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+def _alexnet(setup: lesson.Setup[ImagenetSettings], size: int, classes: int) -> _Network:
     """One tower: five convolutions with three poolings, two dense layers with dropout, and the scores."""
     filters, padding = ALEXNETS[setup.settings.model]
     kernels = zip((f"conv{number}" for number in range(1, 6)), (11, 5, 3, 3, 3), (3, *filters), filters, strict=False)
@@ -190,7 +185,7 @@ def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Networ
         trained[name] = setup.truncated_normal(name, shape, stddev=(2 / inputs) ** 0.5)
         trained[f"{name}_offset"] = tf.Variable(tf.zeros([shape[-1]]), name=f"{name}_offset")
 
-    def scores(images: tf.Tensor, context: StepContext) -> tf.Tensor:
+    def scores(images: tf.Tensor, context: lesson.StepContext) -> tf.Tensor:
         x = images
         for name in convolutions:
             x = tf.nn.conv2d(x, trained[name], _stride(name), padding)
@@ -200,7 +195,7 @@ def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Networ
         x = tf.reshape(x, [-1, shapes["dense1"][0]])
         for name in ("dense1", "dense2"):
             x = tf.nn.relu(tf.matmul(x, trained[name]) + trained[f"{name}_offset"])
-            x = dropout(x, 0.5, context, name)
+            x = lesson.dropout(x, 0.5, context, name)
         return tf.matmul(x, trained["output"]) + trained["output_offset"]
 
     return _Network(trained, {}, scores)
@@ -215,7 +210,7 @@ def _side(side: int, width: int, stride: int, padding: str) -> int:
     return -(-(side if padding == "SAME" else side - width + 1) // stride)
 
 
-def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+def _keras_network(setup: lesson.Setup[ImagenetSettings], size: int, classes: int) -> _Network:
     """ResNet-50 or Inception v3 as Keras has them, with batch statistics over all devices."""
     make = {"resnet50": keras.applications.ResNet50, "inception3": keras.applications.InceptionV3}
     keras.utils.set_random_seed(setup.seed)
@@ -224,7 +219,7 @@ def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _
     )
     network = keras.models.clone_model(plain, clone_function=_synchronized)
 
-    def scores(images: tf.Tensor, _: StepContext) -> tf.Tensor:
+    def scores(images: tf.Tensor, _: lesson.StepContext) -> tf.Tensor:
         return network(images, training=True)
 
     return _Network(named(network.trainable_variables), named(network.non_trainable_variables), scores)
@@ -242,15 +237,17 @@ def named(variables: list[Any]) -> dict[str, tf.Variable]:
     return {variable.path.replace("/", "."): variable.value for variable in variables}
 
 
-def samples_of(options: ImageSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
+def samples_of(
+    options: ImageSettings, size: int, seed: int
+) -> tuple[lesson.Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
     """The samples, how many classes they have, and from a batch of them to images in [0, 1)."""
     if options.folder:
         paths, labels, classes = _files(Path(options.folder).expanduser())
-        return Samples(paths, labels), classes, lambda names: _read(names, size)
+        return lesson.Samples(paths, labels), classes, lambda names: _read(names, size)
     draw = np.random.default_rng(seed)
     labels = (np.arange(_SYNTHETIC) % options.classes).astype(np.int32)
     images = draw.random((_SYNTHETIC, size, size, 3), np.float32)
-    return Samples(images, labels), options.classes, tf.identity
+    return lesson.Samples(images, labels), options.classes, tf.identity
 
 
 def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
@@ -260,7 +257,9 @@ def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], in
     found = [(number, file) for number, files in enumerate(classes) for file in files]
     if len(classes) < 2:
         text = f"{folder} has no images of two classes or more."
-        raise problem("exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder")
+        raise lesson.problem(
+            "exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder"
+        )
     paths = np.array([os.fsencode(file) for _, file in found])
     return paths, np.array([number for number, _ in found], np.int32), len(classes)
 

@@ -7,14 +7,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.exercises.devices.imagenet_bench import LARGE_PROBLEM, ImagenetBench, ImageSettings, named, samples_of
-from clew_agent.lesson.cards import at_least, goal, needs, preset
 from clew_agent.strategies import parameter_server, single
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.base.problem import problem
 
 SIZE, SMALLEST = 299, 75
 
@@ -22,10 +17,10 @@ SIZE, SMALLEST = 299, 75
 class InceptionPsSettings(ImageSettings, frozen=True, kw_only=True):
     """A short run."""
 
-    optimizer: OptimizerName = "momentum"
-    learning_rate: LearningRate = 0.01
-    batch_size: BatchSize = 16
-    steps: Steps = 50
+    optimizer: lesson.OptimizerName = "momentum"
+    learning_rate: lesson.LearningRate = 0.01
+    batch_size: lesson.BatchSize = 16
+    steps: lesson.Steps = 50
 
 
 class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
@@ -43,7 +38,7 @@ class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has n
         return tf.nn.batch_normalization(x, mean, variance, self.beta, None, self.epsilon)
 
 
-class InceptionPs(Exercise[InceptionPsSettings]):
+class InceptionPs(lesson.Exercise[InceptionPsSettings]):
     """One network of the ImageNet competition, its weights on servers."""
 
     id = "inception-ps"
@@ -58,28 +53,30 @@ class InceptionPs(Exercise[InceptionPsSettings]):
     metrics = ImagenetBench.metrics
     plots = ImagenetBench.plots
     presets = (
-        preset("usual", "Clew's values", "Synthetic images of 299 × 299 pixels."),
-        preset("tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6),
+        lesson.preset("usual", "Clew's values", "Synthetic images of 299 × 299 pixels."),
+        lesson.preset(
+            "tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6
+        ),
     )
     goals = (
-        goal(
+        lesson.goal(
             "learns",
             "The network learns: loss below 6",
             "best loss <= 6.0",
             "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
-            requires=(*LARGE_PROBLEM, *needs(strategy=parameter_server.CARD.id, workers=at_least(2))),
+            requires=(*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
             question=1,
         ),
     )
     strategies = (parameter_server.CARD, single.CARD)
 
-    def build(self, setup: Setup[InceptionPsSettings]) -> Model:
+    def build(self, setup: lesson.Setup[InceptionPsSettings]) -> lesson.Model:
         """Keras' Inception v3 with batch statistics."""
         options = setup.settings
         size = options.image_size or SIZE
         if size < SMALLEST:
             text = f"Images of {size} × {size} pixels are too small for this network."
-            raise problem("exercise.size", text, f"Choose at least {SMALLEST}.", "image_size")
+            raise lesson.problem("exercise.size", text, f"Choose at least {SMALLEST}.", "image_size")
         samples, classes, read = samples_of(options, size, setup.seed)
         keras.utils.set_random_seed(setup.seed)
         plain = keras.applications.InceptionV3(
@@ -87,13 +84,13 @@ class InceptionPs(Exercise[InceptionPsSettings]):
         )
         network = keras.models.clone_model(plain, clone_function=_with_batch_statistics)
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             logits = network(read(batch.x), training=True)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+            value = batch.mean(lesson.cross_entropy(logits, batch.y))
+            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
 
-        part = Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
-        return Model(parts=[part], train=samples)
+        part = lesson.Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
+        return lesson.Model(parts=[part], train=samples)
 
 
 def _with_batch_statistics(layer: Any) -> Any:

@@ -12,55 +12,56 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, goal, needs, preset
+from clew_agent import lesson
 from clew_agent.training.engine import Engine
-from clew_agent.training.exercise import Batch, Exercise, Loss, Measurement, Model, Part, Setup
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, LearningRate, OptimizerName
-from clew_shared.cards import MetricSpec, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Knob, Params
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
 RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
 WARM_UP_STEPS = 20
 SAMPLES = 50_000
-Samples = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
+Samples = Annotated[
+    int, lesson.Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)
+]
 
 
-class MinibatchSettings(Params, frozen=True, kw_only=True):
+class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
     """The network, how it is trained, and how far the batch size goes."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.1
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.1
     scale_rate: Annotated[
-        bool, Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
+        bool, lesson.Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
     samples: Samples = SAMPLES
-    hidden: Annotated[int, Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)] = 256
+    hidden: Annotated[
+        int, lesson.Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)
+    ] = 256
     largest: Annotated[
-        int, Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048)
+        int,
+        lesson.Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048),
     ] = 2048
 
 
-class NetworkSettings(BatchSettings, frozen=True, kw_only=True):
+class NetworkSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """One training with one batch size."""
 
-    hidden: Annotated[int, Knob("Hidden units")] = 256
+    hidden: Annotated[int, lesson.Knob("Hidden units")] = 256
 
 
-class Network(Exercise[NetworkSettings]):
+class Network(lesson.Exercise[NetworkSettings]):
     """Two layers: what is trained with each batch size."""
 
     id = "minibatch-network"
     title = "Two layers"
     Settings = NetworkSettings
     jit = True
-    metrics = (MetricSpec(name="loss", label="Loss"), MetricSpec(name="test_accuracy", label="", per_step=False))
+    metrics = (
+        lesson.MetricSpec(name="loss", label="Loss"),
+        lesson.MetricSpec(name="test_accuracy", label="", per_step=False),
+    )
 
-    def build(self, setup: Setup[NetworkSettings]) -> Model:
+    def build(self, setup: lesson.Setup[NetworkSettings]) -> lesson.Model:
         """A hidden layer of rectified linear units."""
         data, hidden = setup.require_data(), setup.settings.hidden
         features = data.train.x.shape[1]
@@ -72,18 +73,18 @@ class Network(Exercise[NetworkSettings]):
         def scores(x: tf.Tensor) -> tf.Tensor:
             return tf.matmul(tf.nn.relu(tf.matmul(x, W1) + b1), W2) + b2
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
-            return Loss(batch.mean(cross_entropy(scores(batch.x), batch.y)))
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            return lesson.Loss(batch.mean(lesson.cross_entropy(scores(batch.x), batch.y)))
 
-        part = Part("network", {"W1": W1, "b1": b1, "W2": W2, "b2": b2}, loss, setup.optimizer())
-        return Model(
+        part = lesson.Part("network", {"W1": W1, "b1": b1, "W2": W2, "b2": b2}, loss, setup.optimizer())
+        return lesson.Model(
             parts=[part],
-            evaluate=lambda batch: {"accuracy": correct(scores(batch.x), batch.y)},
+            evaluate=lambda batch: {"accuracy": lesson.correct(scores(batch.x), batch.y)},
             evaluation_sets=setup.held_out(),
         )
 
 
-class Minibatch(Measurement[MinibatchSettings]):
+class Minibatch(lesson.Measurement[MinibatchSettings]):
     """Time per sample, memory and test accuracy against the batch size."""
 
     id = "minibatch"
@@ -97,53 +98,61 @@ class Minibatch(Measurement[MinibatchSettings]):
     datasets = ("mnist", "digits")
     revision = 1
     metrics = (
-        MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(
+            name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"
+        ),
     )
     measured = (
-        SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
-        SeriesPlot(id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"),
-        SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
+        lesson.SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
+        lesson.SeriesPlot(
+            id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"
+        ),
+        lesson.SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
     )
     presets = (
-        preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
-        preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
-        preset("tiny", "Tiny", "The built-in small digits.", data="digits", samples=3000, hidden=32, largest=512),
+        lesson.preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
+        lesson.preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
+        lesson.preset(
+            "tiny", "Tiny", "The built-in small digits.", data="digits", samples=3000, hidden=32, largest=512
+        ),
     )
     goals = (
-        goal(
+        lesson.goal(
             "faster",
             "4 times faster per sample",
             "best gain >= 4",
             "The best batch size against the smallest.",
-            requires=needs(largest=at_least(512), samples=at_least(SAMPLES), hidden=at_least(256)),
+            requires=lesson.needs(
+                largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)
+            ),
             question=1,
             quiet=True,
         ),
-        goal(
+        lesson.goal(
             "accurate",
             "90 % with the largest batch",
             "test_accuracy >= 0.9",
             "From the same number of samples: change the rate, the optimizer or the network.",
             data="mnist",
-            requires=needs(largest=at_least(2048), samples=SAMPLES),
+            requires=lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
         ),
-        goal(
+        lesson.goal(
             "digits",
             "88 % with the largest batch",
             "test_accuracy >= 0.88",
             "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
             data="digits",
-            requires=needs(largest=at_least(512), samples=SAMPLES),
+            requires=lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
             question=1,
         ),
     )
 
-    def measure(self, setup: Setup[MinibatchSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[MinibatchSettings]) -> Iterator[lesson.Event | None]:
         """One training after the other, the smallest batches first."""
         chosen, data = setup.settings, setup.require_data()
         sizes = batch_sizes(chosen.largest, len(data.train))
-        yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
         first = 0.0
         train(Engine(Network(), network_settings(chosen, RATE_AT), setup.seed, data), WARM_UP_STEPS)
         for step, size in enumerate(sizes, 1):
@@ -164,8 +173,10 @@ class Minibatch(Measurement[MinibatchSettings]):
             yield point(
                 "Counted", size, counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size), "B", "Memory"
             )
-            yield Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
-            yield Log(text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images.")
+            yield lesson.Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
+            yield lesson.Log(
+                text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images."
+            )
 
 
 def batch_sizes(largest: int, samples: int) -> list[int]:
@@ -223,9 +234,9 @@ def counted_bytes(features: int, hidden: int, classes: int, batch: int) -> int:
     return 4 * (2 * weights + batch * (features + 2 * hidden + 2 * classes))
 
 
-def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> Series:
+def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> lesson.Series:
     """One point of a curve over the batch size."""
-    return Series(
+    return lesson.Series(
         name=name,
         x=np.array([batch], "<f8").tobytes(),
         y=np.array([value], "<f8").tobytes(),

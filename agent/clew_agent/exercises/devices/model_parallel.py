@@ -16,19 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.datasets.dataset import DataSet
-from clew_agent.lesson.cards import at_least, at_most, goal, needs, preset
+from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training import hybrid
-from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.hybrid import HybridNetwork, HybridStep, timed
-from clew_agent.training.layers import cross_entropy
-from clew_agent.training.settings import LearningRate
-from clew_shared.base.problem import problem
-from clew_shared.cards import MetricSpec, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Condition, Knob, Params
 
 STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -37,7 +29,9 @@ COMPARED_STEPS = 10
 TOLERANCE = 1e-5
 """How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
 
-PIPELINE = needs(cut=STAGES, batch_size=at_least(512), width=at_least(1024), steps=at_least(5))
+PIPELINE = lesson.needs(
+    cut=STAGES, batch_size=lesson.at_least(512), width=lesson.at_least(1024), steps=lesson.at_least(5)
+)
 """With several devices there is a stage on each, whatever ``stages`` says; so a goal asks for both numbers."""
 
 Array = npt.NDArray[np.float64]
@@ -45,21 +39,21 @@ Weights = list[npt.NDArray[np.float32]]
 Result = TypeVar("Result")
 
 
-class ModelParallelSettings(Params, frozen=True, kw_only=True):
+class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
     """The network, how it is cut, and how it is trained."""
 
     cut: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cut",
             "stages: each device has some of the layers; hybrid: each device has all convolutions for its share of the"
             " batch, and some columns of each dense layer for the whole batch.",
-            choices=(Choice(STAGES, "Stages"), Choice(HYBRID, "Hybrid")),
+            choices=(lesson.Choice(STAGES, "Stages"), lesson.Choice(HYBRID, "Hybrid")),
         ),
     ] = STAGES
     stages: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Stages",
             "Parts of the network on one device. With several devices each has one stage, or one part of the hybrid.",
             ge=2,
@@ -68,27 +62,29 @@ class ModelParallelSettings(Params, frozen=True, kw_only=True):
     ] = 4
     micro_batches: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Micro-batches",
             f"How many, at most. Tried are {', '.join(map(str, MICRO_BATCHES))}, if they divide the batch.",
             ge=1,
             le=32,
             log=True,
-            shown_when=Condition("cut", (STAGES,)),
+            shown_when=lesson.Condition("cut", (STAGES,)),
         ),
     ] = 8
-    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 512
+    batch_size: Annotated[
+        int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)
+    ] = 512
     layers: Annotated[
-        int, Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
+        int, lesson.Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
     ] = 1
-    width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
-    learning_rate: LearningRate = 0.05
+    width: Annotated[int, lesson.Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
+    learning_rate: lesson.LearningRate = 0.05
     steps: Annotated[
-        int, Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
+        int, lesson.Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
     ] = 20
 
 
-class ModelParallel(Measurement[ModelParallelSettings]):
+class ModelParallel(lesson.Measurement[ModelParallelSettings]):
     """The bubble and the time of a step, against the number of micro-batches."""
 
     id = "model-parallel"
@@ -102,15 +98,15 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     Settings = ModelParallelSettings
     datasets = ("mnist", "digits")
     metrics = (
-        MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
-        MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
+        lesson.MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
     )
     measured = (
-        SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
-        SeriesPlot(
+        lesson.SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
+        lesson.SeriesPlot(
             id="time", title="Time per step", series=("One device", "In turn", "Pipeline", "Hybrid"), log_x=True
         ),
-        SeriesPlot(
+        lesson.SeriesPlot(
             id="timeline",
             title="One step",
             series=tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)),
@@ -122,9 +118,11 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         several_devices("Each device holds one stage of the network."),
     )
     presets = (
-        preset("four", "Four stages", "Up to 8 micro-batches."),
-        preset("deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32),
-        preset(
+        lesson.preset("four", "Four stages", "Up to 8 micro-batches."),
+        lesson.preset(
+            "deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32
+        ),
+        lesson.preset(
             "hybrid",
             "Hybrid",
             "Convolutions by shares of the batch, dense layers by columns.",
@@ -132,7 +130,7 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             layers=2,
             batch_size=128,
         ),
-        preset(
+        lesson.preset(
             "tiny",
             "Tiny",
             "The built-in small digits, up to 4 micro-batches.",
@@ -144,36 +142,36 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         ),
     )
     goals = (
-        goal(
+        lesson.goal(
             "bubble",
             "Bubble below 20 %",
             "bubble <= 0.2",
             "With the largest number of micro-batches.",
-            requires=(*PIPELINE, *needs(stages=at_least(4), devices=(1, 4, 8, 16))),
+            requires=(*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
             question=1,
             quiet=True,
         ),
-        goal(
+        lesson.goal(
             "gain",
             "Twice as fast as one device",
             "gain >= 2",
             "With the largest number of micro-batches, computed from the measured times of all tasks.",
-            requires=(*PIPELINE, *needs(stages=at_most(4), devices=(1, 2, 4))),
+            requires=(*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
             quiet=True,
         ),
     )
 
-    def measure(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
         """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""
         chosen = setup.settings
         if chosen.cut == HYBRID:
             yield from self._hybrid(setup)
             return
         counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size)
-        yield Schema(id=0, metrics=self.metrics, steps=len(counts))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(counts))
         devices = [device.name for device in compute_devices()]
         places = devices if len(devices) > 1 else devices * chosen.stages
-        yield Log(text=placement_in_words(devices, len(places)))
+        yield lesson.Log(text=placement_in_words(devices, len(places)))
         weights = initial_weights(len(places), setup)
         batches = make_batches(setup)
         rate = chosen.learning_rate
@@ -193,23 +191,23 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             if len(devices) > 1:
                 yield point("In turn", count, in_turn.seconds, "Time per step", "s")
             yield point("Pipeline", count, seconds, "Time per step", "s")
-            yield Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
-            yield Log(
+            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
+            yield lesson.Log(
                 text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
                 f"formula {100 * expected:.1f} %; losses are those of one device."
             )
         yield from timeline(tasks)
 
-    def _hybrid(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+    def _hybrid(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
         """On one device, then on each device with the dense layers for the whole batch, and share by share."""
         chosen = setup.settings
-        yield Schema(id=0, metrics=self.metrics, steps=2)
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=2)
         devices = [device.name for device in compute_devices()]
         places = devices if len(devices) > 1 else devices * chosen.stages
-        yield Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
+        yield lesson.Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
         if chosen.batch_size < len(places):
             text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
-            raise problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
+            raise lesson.problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
         data = setup.require_data()
         weights = hybrid.initial_weights(data.image_shape, chosen.width, chosen.layers, data.classes, setup.seed)
         batches = image_batches(setup)
@@ -225,11 +223,13 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             yield point("Measured", pieces, share, "Bubble", x_label="Pieces")
             yield point("One device", pieces, whole.seconds, "Time per step", "s", x_label="Pieces")
             yield point("Hybrid", pieces, seconds, "Time per step", "s", x_label="Pieces")
-            yield Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
+            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
             how = "the whole batch at once" if together else "the share of one device after another"
-            yield Log(text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device.")
+            yield lesson.Log(
+                text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
+            )
         cut, parallel = network.sent_bytes(chosen.batch_size)
-        yield Log(
+        yield lesson.Log(
             text=f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
             f" {parallel / 1e6:.2f} MB."
         )
@@ -285,7 +285,7 @@ class Stage:
             tape.watch(x)
             output = self._output(x)
             scores = output[:, : self._classes]
-            loss = tf.reduce_mean(cross_entropy(scores, target)) if self._classes else tf.zeros([])
+            loss = tf.reduce_mean(lesson.cross_entropy(scores, target)) if self._classes else tf.zeros([])
         start, seed = (loss, None) if self._classes else (output, target)
         own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
         for total, gradient in zip(self._sums, others, strict=True):
@@ -298,7 +298,7 @@ class Stage:
             total.assign(tf.zeros_like(total))
 
 
-def initial_weights(stages: int, setup: Setup[ModelParallelSettings]) -> list[Weights]:
+def initial_weights(stages: int, setup: lesson.Setup[ModelParallelSettings]) -> list[Weights]:
     """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
     generator, width = np.random.default_rng(setup.seed), setup.settings.width
     return [
@@ -328,10 +328,10 @@ class SampleBatch:
     y: npt.NDArray[np.int32]
 
 
-def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+def make_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
     """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are
     equal."""
-    data: DataSet = setup.require_data()
+    data: lesson.DataSet = setup.require_data()
     chosen, generator = setup.settings, np.random.default_rng([setup.seed, 1])
     features = data.train.x.shape[1]
     to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
@@ -343,7 +343,7 @@ def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
     return found
 
 
-def image_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+def image_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
     """One for each step, with ``x`` [samples, height, width, channels]."""
     data, chosen = setup.require_data(), setup.settings
     generator = np.random.default_rng([setup.seed, 1])
@@ -448,7 +448,7 @@ def compare(expected: Array, losses: Array, micro_batches: int, piece: str = "mi
         count = f"1 {piece}" if micro_batches == 1 else f"{micro_batches} {plural}"
         text = f"With {count} the loss of step {step + 1} is {other[step]:.7g}, on one device {one[step]:.7g}."
         hint = f"Rounding explains a share of {TOLERANCE:g}. Take a smaller learning rate, which enlarges it less."
-        raise problem("pipeline.differs", text, hint, "learning_rate")
+        raise lesson.problem("pipeline.differs", text, hint, "learning_rate")
 
 
 # The timeline
@@ -540,7 +540,7 @@ def placement_in_words(devices: Sequence[str], stages: int) -> str:
     return f"One stage on each of {names}{', parts of one processor' if shared else ''}: {computed}."
 
 
-def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
+def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:
     """A row for each device: from each x on it works on micro-batch y, on -y backward, on none for 0."""
     for stage in sorted({task.stage for task in tasks}):
         points: list[tuple[float, float]] = []
@@ -550,14 +550,16 @@ def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
             sign = -1 if task.backward else 1
             points += [(task.start, sign * (task.micro_batch + 1)), (task.end, 0.0)]
         x, y = np.array(points, "<f8").T
-        yield Series(
+        yield lesson.Series(
             name=f"Device {stage + 1}", x=x.tobytes(), y=y.tobytes(), x_label="Time", y_label="Micro-batch", x_unit="s"
         )
 
 
-def point(name: str, count: int, value: float, label: str, unit: str = "", x_label: str = "Micro-batches") -> Series:
+def point(
+    name: str, count: int, value: float, label: str, unit: str = "", x_label: str = "Micro-batches"
+) -> lesson.Series:
     """One point of a curve over the number of micro-batches, or of pieces for the dense layers of the hybrid."""
-    return Series(
+    return lesson.Series(
         name=name,
         x=np.array([count], "<f8").tobytes(),
         y=np.array([value], "<f8").tobytes(),

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from clew_agent import lesson
 from clew_agent.exercises import cnn, softmax
-from clew_agent.lesson.cards import at_least, at_most, goal, needs, preset
 from clew_agent.strategies import local_sgd, mirrored, parameter_server, single
-from clew_agent.training.exercise import Exercise, Model, Setup
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.params import Choice, Knob
 
-SAME_WORK = needs(
+SAME_WORK = lesson.needs(
     strategy=parameter_server.CARD.id,
-    workers=at_least(2),
+    workers=lesson.at_least(2),
     network="softmax",
     optimizer="sgd",
-    batch_size=at_most(100),
-    steps=at_most(500),
+    batch_size=lesson.at_most(100),
+    steps=lesson.at_most(500),
 )
 """As many images as one device sees, by the same rule. Mode, bound and rate are the student's."""
 
 
-class PsLabSettings(BatchSettings, frozen=True, kw_only=True):
+class PsLabSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The slides' values of softmax."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.5
-    batch_size: BatchSize = 100
-    steps: Steps = 500
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.5
+    batch_size: lesson.BatchSize = 100
+    steps: lesson.Steps = 500
     network: Annotated[
         str,
-        Knob("Network", "What is trained.", "Network", choices=(Choice("softmax", "Softmax"), Choice("cnn", "CNN"))),
+        lesson.Knob(
+            "Network",
+            "What is trained.",
+            "Network",
+            choices=(lesson.Choice("softmax", "Softmax"), lesson.Choice("cnn", "CNN")),
+        ),
     ] = "softmax"
 
 
-class PsLab(Exercise[PsLabSettings]):
+class PsLab(lesson.Exercise[PsLabSettings]):
     """The networks of two other exercises, on servers."""
 
     id = "ps-lab"
@@ -50,9 +52,9 @@ class PsLab(Exercise[PsLabSettings]):
     metrics = softmax.Softmax.metrics
     plots = softmax.Softmax.plots
     presets = (
-        preset("slides", "Slides' values", "Softmax, gradient descent, rate 0.5, 500 updates."),
-        preset("large-rate", "Large rate", "What do old gradients do now?", learning_rate=2.0),
-        preset(
+        lesson.preset("slides", "Slides' values", "Softmax, gradient descent, rate 0.5, 500 updates."),
+        lesson.preset("large-rate", "Large rate", "What do old gradients do now?", learning_rate=2.0),
+        lesson.preset(
             "cnn",
             "CNN",
             "13 MB of weights to the worker and as much back, for each update.",
@@ -62,12 +64,12 @@ class PsLab(Exercise[PsLabSettings]):
             batch_size=50,
             steps=1000,
         ),
-        preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
     )
     revision = 1
     tries = "classes"
     goals = (
-        goal(
+        lesson.goal(
             "single",
             "Within 0.5 points of one device",
             "test_accuracy >= 0.9029",
@@ -77,7 +79,7 @@ class PsLab(Exercise[PsLabSettings]):
             requires=SAME_WORK,
             question=1,
         ),
-        goal(
+        lesson.goal(
             "digits",
             "Within 0.5 points of one device",
             "test_accuracy >= 0.8783",
@@ -89,14 +91,14 @@ class PsLab(Exercise[PsLabSettings]):
     )
     strategies = (parameter_server.CARD, single.CARD, mirrored.CARD, local_sgd.CARD)
 
-    def build(self, setup: Setup[PsLabSettings]) -> Model:
+    def build(self, setup: lesson.Setup[PsLabSettings]) -> lesson.Model:
         """The very network of the exercise *softmax* or *cnn*."""
         chosen = setup.settings
-        common = {name: getattr(chosen, name) for name in BatchSettings.__struct_fields__}
+        common = {name: getattr(chosen, name) for name in lesson.BatchSettings.__struct_fields__}
         if chosen.network == "cnn":
-            return cnn.EXERCISE.build(Setup(cnn.CnnSettings(**common), setup.seed, setup.data, setup.fused))
+            return cnn.EXERCISE.build(lesson.Setup(cnn.CnnSettings(**common), setup.seed, setup.data, setup.fused))
         settings = softmax.SoftmaxSettings(**common)
-        return softmax.EXERCISE.build(Setup(settings, setup.seed, setup.data, setup.fused))
+        return softmax.EXERCISE.build(lesson.Setup(settings, setup.seed, setup.data, setup.fused))
 
 
 EXERCISE = PsLab()

@@ -5,33 +5,32 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, goal, needs, preset
+from clew_agent import lesson
 from clew_agent.strategies import parameter_server, single
 from clew_agent.strategies.cluster_settings import ASYNC, BOUNDED, SYNC
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import MetricSpec, PlotSpec
 
 # A thousand points near the line y = 3 x + 2.
 SLOPE, OFFSET, NOISE, POINTS = 3.0, 2.0, 0.1, 1000
 
-CLUSTER = needs(
-    strategy=parameter_server.CARD.id, mode=(ASYNC, SYNC, BOUNDED), workers=at_least(2), steps=at_least(200)
+CLUSTER = lesson.needs(
+    strategy=parameter_server.CARD.id,
+    mode=(ASYNC, SYNC, BOUNDED),
+    workers=lesson.at_least(2),
+    steps=lesson.at_least(200),
 )
 """On one device, or by one long step, a line is found without a cluster."""
 
 
-class PsRegressionSettings(BatchSettings, frozen=True, kw_only=True):
+class PsRegressionSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Slow enough to watch."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.02
-    batch_size: BatchSize = 10
-    steps: Steps = 1000
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.02
+    batch_size: lesson.BatchSize = 10
+    steps: lesson.Steps = 1000
 
 
-class PsRegression(Exercise[PsRegressionSettings]):
+class PsRegression(lesson.Exercise[PsRegressionSettings]):
     """W and b on a server, gradients from workers."""
 
     id = "ps-regression"
@@ -44,37 +43,39 @@ class PsRegression(Exercise[PsRegressionSettings]):
     Settings = PsRegressionSettings
     revision = 1
     metrics = (
-        MetricSpec(name="loss", label="Loss", better="lower"),
-        MetricSpec(name="W", label="W"),
-        MetricSpec(name="b", label="b"),
+        lesson.MetricSpec(name="loss", label="Loss", better="lower"),
+        lesson.MetricSpec(name="W", label="W"),
+        lesson.MetricSpec(name="b", label="b"),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
+        lesson.PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
     )
     presets = (
-        preset("usual", "Clew's values", "Gradient descent, rate 0.02, batches of ten points."),
-        preset("tiny", "Tiny", "A few seconds of updates.", steps=60),
+        lesson.preset("usual", "Clew's values", "Gradient descent, rate 0.02, batches of ten points."),
+        lesson.preset("tiny", "Tiny", "A few seconds of updates.", steps=60),
     )
     goals = (
-        goal("W", "W is 3", f"W = {SLOPE} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
-        goal("b", "b is 2", f"b = {OFFSET} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
+        lesson.goal("W", "W is 3", f"W = {SLOPE} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
+        lesson.goal("b", "b is 2", f"b = {OFFSET} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
     )
     strategies = (parameter_server.CARD, single.CARD)
 
-    def build(self, setup: Setup[PsRegressionSettings]) -> Model:
+    def build(self, setup: lesson.Setup[PsRegressionSettings]) -> lesson.Model:
         """Both are zero at the start."""
         draw = np.random.default_rng(setup.seed)
         x = draw.uniform(-1, 1, POINTS).astype(np.float32)
         y = (SLOPE * x + OFFSET + NOISE * draw.standard_normal(POINTS)).astype(np.float32)
         W, b = tf.Variable(0.0, name="W"), tf.Variable(0.0, name="b")
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             slope, offset = tf.identity(W), tf.identity(b)
             error = slope * batch.x + offset - batch.y
-            return Loss(batch.mean(tf.square(error)), {"W": slope, "b": offset})
+            return lesson.Loss(batch.mean(tf.square(error)), {"W": slope, "b": offset})
 
-        return Model(parts=[Part("line", {"W": W, "b": b}, loss, setup.optimizer())], train=Samples(x, y))
+        return lesson.Model(
+            parts=[lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())], train=lesson.Samples(x, y)
+        )
 
 
 EXERCISE = PsRegression()

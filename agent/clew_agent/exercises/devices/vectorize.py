@@ -13,18 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.lesson.cards import at_least, goal, needs, preset
+from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
-from clew_agent.training.exercise import Measurement, Setup
-from clew_shared.base.problem import problem
-from clew_shared.cards import MetricSpec, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Knob, Params
 
 REPEATS_LAST_S = 0.003
 """So long one measurement lasts at least: far above the clock's own steps, far below what a person notices."""
-LARGE = needs(largest=at_least(1_000_000))
+LARGE = lesson.needs(largest=lesson.at_least(1_000_000))
 TOLERANCE = 1e-9
 """All numbers are positive float64: whatever the order of the sums, results differ by less (n times 1e-16)."""
 
@@ -32,23 +27,25 @@ Array = npt.NDArray[np.float64]
 Call = Callable[[], Array]
 
 
-class VectorizeSettings(Params, frozen=True, kw_only=True):
+class VectorizeSettings(lesson.Params, frozen=True, kw_only=True):
     """What is computed, how far, and how often each time is taken."""
 
     operation: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Operation",
             "What is computed. Of a matrix-vector product with n x n numbers the size is n times n.",
-            choices=(Choice("dot", "Dot product"), Choice("matvec", "Matrix-vector product")),
+            choices=(lesson.Choice("dot", "Dot product"), lesson.Choice("matvec", "Matrix-vector product")),
         ),
     ] = "dot"
     largest: Annotated[
         int,
-        Knob("Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True),
+        lesson.Knob(
+            "Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True
+        ),
     ] = 1_000_000
     repeats: Annotated[
-        int, Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
+        int, lesson.Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
     ] = 7
 
 
@@ -63,7 +60,7 @@ class Implementation:
     prepare: Callable[[Array, Array], Call]
 
 
-class Vectorize(Measurement[VectorizeSettings]):
+class Vectorize(lesson.Measurement[VectorizeSettings]):
     """Time of one product against its size, for each implementation."""
 
     id = "vectorize"
@@ -76,50 +73,52 @@ class Vectorize(Measurement[VectorizeSettings]):
     Settings = VectorizeSettings
     revision = 1
     metrics = (
-        MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(
+            name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"
+        ),
+        lesson.MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
     )
-    measured = (SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
+    measured = (lesson.SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
     strategies = (
         single.CARD,
         several_devices("One more line: each device computes a part of the rows, or of the sum."),
     )
     presets = (
-        preset("dot", "Dot product", "Two vectors, up to a million numbers."),
-        preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
-        preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
+        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
+        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
+        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
     )
     goals = (
-        goal(
+        lesson.goal(
             "numpy",
             "NumPy 20 times as fast",
             "numpy_gain >= 20",
             "As the Python loop, at the largest size.",
-            requires=(*LARGE, *needs()),
+            requires=(*LARGE, *lesson.needs()),
             question=1,
             quiet=True,
         ),
-        goal(
+        lesson.goal(
             "tensorflow",
             "TensorFlow 20 times as fast",
             "tensorflow_gain >= 20",
             "As the Python loop, at the largest size.",
-            requires=(*LARGE, *needs()),
+            requires=(*LARGE, *lesson.needs()),
             question=1,
             quiet=True,
         ),
     )
 
-    def measure(self, setup: Setup[VectorizeSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[VectorizeSettings]) -> Iterator[lesson.Event | None]:
         """Size by size, each implementation in turn; the results of one size are compared before the next."""
         chosen = setup.settings
         sizes = sizes_to(chosen.largest)
-        yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
         devices = compute_devices()
         shared = len(devices) > 1 and devices[0].device_type == "CPU"
         names = ", ".join(device.name.removeprefix("/device:") for device in devices)
-        yield Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
+        yield lesson.Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
         generator = np.random.default_rng(setup.seed)
         for step, size in enumerate(sizes, 1):
             a, b = operands(chosen.operation, size, generator)
@@ -132,8 +131,8 @@ class Vectorize(Measurement[VectorizeSettings]):
                 seconds[one.name] = seconds_per_call(call, chosen.repeats)
                 yield point(one.name, a.size, seconds[one.name])
             compare(results, a.size)
-            yield Evaluation(step=step, values=gains(seconds))
-        yield Log(
+            yield lesson.Evaluation(step=step, values=gains(seconds))
+        yield lesson.Log(
             text=f"At {a.size:,} multiplications, against the loop: {in_words(seconds)}. All results are the same."
         )
 
@@ -258,7 +257,7 @@ def compare(results: Mapping[str, Array], size: int) -> None:
             away = float(np.max(np.abs(np.ravel(result) / np.ravel(expected) - 1)))
             text = f"With {size:,} multiplications {name} and {first} differ by {away:.1e} of the result."
             hint = f"Rounding explains at most {TOLERANCE:g}. Check the libraries on this machine."
-            raise problem("vectorize.differs", text, hint, name)
+            raise lesson.problem("vectorize.differs", text, hint, name)
 
 
 def gains(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -273,9 +272,9 @@ def in_words(seconds: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds['Python loop'] / seconds[name]:,.1f} times as fast" for name in others)
 
 
-def point(name: str, size: int, seconds: float) -> Series:
+def point(name: str, size: int, seconds: float) -> lesson.Series:
     """One point of a curve: time of one call against the number of multiplications."""
-    return Series(
+    return lesson.Series(
         name=name,
         x=np.array([size], "<f8").tobytes(),
         y=np.array([seconds], "<f8").tobytes(),
