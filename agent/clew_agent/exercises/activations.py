@@ -100,24 +100,15 @@ class Activations(lesson.Exercise[ActivationsSettings]):
         lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, activation="relu"),
     )
     goals = (
+        lesson.goal("deep", "95 % with 20 layers of ReLU", "test_accuracy >= 0.95 on mnist", DEEP, question=3),
         lesson.goal(
-            "deep",
-            "95 % with 20 layers of ReLU",
-            "test_accuracy >= 0.95",
-            "At the end of a run of 2,000 steps or fewer. Which initial weights get there?",
-            data="mnist",
-            requires=DEEP,
-            question=3,
-        ),
-        lesson.goal(
-            "digits",
-            "90 % on the small digits with 20 layers of ReLU",
-            "test_accuracy >= 0.9",
-            "At the end of a run of 2,000 steps or fewer. Which initial weights and which rate get there?",
-            data="digits",
-            requires=DEEP,
+            "digits", "90 % on the small digits with 20 layers of ReLU", "test_accuracy >= 0.9 on digits", DEEP
         ),
     )
+    goal_details = {
+        "deep": "At the end of a run of 2,000 steps or fewer. Which initial weights get there?",
+        "digits": "At the end of a run of 2,000 steps or fewer. Which initial weights and which rate get there?",
+    }
     races = (
         lesson.race(
             "activations",

@@ -107,24 +107,13 @@ class Anomaly(lesson.Exercise[AnomalySettings]):
         ),
     )
     goals = (
-        lesson.goal(
-            "found",
-            "F-score 75 %",
-            "test_f_score >= 0.75",
-            "On the test samples, at the end of the run, with the threshold from training.",
-            data="mnist",
-            requires=TWO,
-            question=2,
-        ),
-        lesson.goal(
-            "digits",
-            "F-score 80 % on the small digits",
-            "test_f_score >= 0.8",
-            "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
-            data="digits",
-            requires=TWO,
-        ),
+        lesson.goal("found", "F-score 75 %", "test_f_score >= 0.75 on mnist", TWO, question=2),
+        lesson.goal("digits", "F-score 80 % on the small digits", "test_f_score >= 0.8 on digits", TWO),
     )
+    goal_details = {
+        "found": "On the test samples, at the end of the run, with the threshold from training.",
+        "digits": "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
+    }
 
     def build(self, setup: lesson.Setup[AnomalySettings]) -> lesson.Model:
         """Only normal samples train; validation and test keep all."""

@@ -139,23 +139,16 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
     )
     goals = (
         lesson.goal(
-            "twice",
-            "Half of PCA's error",
-            "test_gain >= 2.0",
-            "What do more layers bring?",
-            data="mnist",
-            requires=(*CLEAN, *lesson.needs(code=32)),
-            question=2,
+            "twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", (*CLEAN, *lesson.needs(code=32)), question=2
         ),
         lesson.goal(
-            "pca",
-            "Better than PCA",
-            "test_gain >= 1.0",
-            "A smaller test error than PCA with a code of the same size.",
-            requires=(*CLEAN, *lesson.needs(code=lesson.at_least(4))),
-            question=1,
+            "pca", "Better than PCA", "test_gain >= 1.0", (*CLEAN, *lesson.needs(code=lesson.at_least(4))), question=1
         ),
     )
+    goal_details = {
+        "twice": "What do more layers bring?",
+        "pca": "A smaller test error than PCA with a code of the same size.",
+    }
 
     def build(self, setup: lesson.Setup[AutoencoderSettings]) -> lesson.Model:
         """Layers to the code and the same sizes back, a last sigmoid because pixels are between 0 and 1."""

@@ -17,7 +17,6 @@ DRAWN = 1000
 CLEAR, ENOUGH = 0.9, 0.02
 """A sample counts for a class when the classifier is so sure; a class is there when it has such a share of samples."""
 
-
 LONG_ENOUGH = lesson.needs(steps=lesson.at_least(2000))
 """After some hundred steps the classifier reads digits in smears."""
 
@@ -120,23 +119,19 @@ class Gan(lesson.Exercise[GanSettings]):
         lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        lesson.goal(
-            "classes",
-            "9 of 10 classes",
-            "samples_classes >= 9",
-            "As the small classifier reads 1,000 samples.",
-            requires=(*LONG_ENOUGH, *lesson.needs()),
-            question=1,
-        ),
+        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", (*LONG_ENOUGH, *lesson.needs()), question=1),
         lesson.goal(
             "strong",
             "9 of 10 classes against a strong discriminator",
             "samples_classes >= 9",
-            "As in *Vanishing gradient*, but repaired.",
-            requires=(*LONG_ENOUGH, *lesson.needs(discriminator_steps=lesson.at_least(5), dropout=0.0)),
+            (*LONG_ENOUGH, *lesson.needs(discriminator_steps=lesson.at_least(5), dropout=0.0)),
             question=2,
         ),
     )
+    goal_details = {
+        "classes": "As the small classifier reads 1,000 samples.",
+        "strong": "As in *Vanishing gradient*, but repaired.",
+    }
 
     def build(self, setup: lesson.Setup[GanSettings]) -> lesson.Model:
         """A generator from noise to pixels, a discriminator from pixels to one score, a small classifier."""

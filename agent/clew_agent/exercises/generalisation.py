@@ -170,20 +170,20 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
         lesson.goal(
             "mnist",
             "Test error 6 %",
-            "test_error <= 0.06",
-            "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-            data="mnist",
-            requires=lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
+            "test_error <= 0.06 on mnist",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
         ),
         lesson.goal(
             "digits",
             "Test error 8.5 % on the small digits",
-            "test_error <= 0.085",
-            "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-            data="digits",
-            requires=lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
+            "test_error <= 0.085 on digits",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
         ),
     )
+    goal_details = {
+        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+    }
     races = (
         lesson.race(
             "remedies",

@@ -84,23 +84,15 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
         lesson.preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
     )
     goals = (
-        lesson.goal(
-            "slope",
-            "W = -1",
-            f"W = {-1.0} ± 0.01",
-            "The line's slope, to one hundredth.",
-            requires=(*LONG_ENOUGH, *lesson.needs()),
-        ),
-        lesson.goal(
-            "offset", "b = 1", "b = 1.0 ± 0.01", "Where it meets x = 0.", requires=(*LONG_ENOUGH, *lesson.needs())
-        ),
-        lesson.goal(
-            "fast",
-            "Loss below 10⁻¹² at step 200",
-            "loss <= 1e-12 at step 200",
-            "Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
-        ),
+        lesson.goal("slope", "W = -1", f"W = {-1.0} ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
+        lesson.goal("offset", "b = 1", "b = 1.0 ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
+        lesson.goal("fast", "Loss below 10⁻¹² at step 200", "loss <= 1e-12 at step 200"),
     )
+    goal_details = {
+        "slope": "The line's slope, to one hundredth.",
+        "offset": "Where it meets x = 0.",
+        "fast": "Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
+    }
     races = (
         lesson.race(
             "optimizers",

@@ -147,33 +147,35 @@ class Memory(lesson.Exercise[MemorySettings]):
             "sums",
             "Add over 100 steps",
             "test_accuracy >= 0.95",
-            "95 % of the sums within 0.04, by a cell with gates.",
-            requires=lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
+            lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
             question=2,
         ),
         lesson.goal(
             "copy",
             "Copy over 50 steps",
             "test_accuracy >= 0.99",
-            "99 % of the symbols, by a cell with gates.",
-            requires=lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
+            lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
         ),
         lesson.goal(
             "far",
             "Copy over 200 steps",
             "test_accuracy >= 0.99",
-            "99 % of the symbols, by any network.",
-            requires=lesson.needs(task="copying", length=lesson.at_least(200)),
+            lesson.needs(task="copying", length=lesson.at_least(200)),
             question=4,
         ),
         lesson.goal(
             "wave",
             "Predict a wave",
             "test_accuracy >= 0.85",
-            "85 % of the next values within 0.1.",
-            requires=lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
+            lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
         ),
     )
+    goal_details = {
+        "sums": "95 % of the sums within 0.04, by a cell with gates.",
+        "copy": "99 % of the symbols, by a cell with gates.",
+        "far": "99 % of the symbols, by any network.",
+        "wave": "85 % of the next values within 0.1.",
+    }
     races = (
         lesson.race(
             "memory",

@@ -24,7 +24,6 @@ SIZES = {"validation": 500, "test": 500}
 RANGE, GRID, LOOKED_AT = 8.0, 25, 100
 """The loss surface: its weights go from minus to plus this, at so many places, for so many points."""
 
-
 MADE = ("xor", "circles", "moons", "spirals", "blobs")
 """Points that are made from the seed."""
 
@@ -177,26 +176,28 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
             "xor",
             "XOR with three units",
             "test_accuracy >= 0.95",
-            "95 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            (*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
             question=1,
         ),
         lesson.goal(
             "circles",
             "Enclose the disc with three lines",
             "test_accuracy >= 0.97",
-            "97 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            (*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
             question=4,
         ),
         lesson.goal(
             "spirals",
             "97 % of two spirals",
             "test_accuracy >= 0.97",
-            "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
-            requires=lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
+            lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
         ),
     )
+    goal_details = {
+        "xor": "95 % of the test points, in one hidden layer, at the end of the run.",
+        "circles": "97 % of the test points, in one hidden layer, at the end of the run.",
+        "spirals": "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
+    }
     by_hand = lesson.ByHand(
         weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
         points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),

@@ -84,23 +84,13 @@ class Rnn(lesson.Exercise[RnnSettings]):
         ),
     )
     goals = (
-        lesson.goal(
-            "read",
-            "97 %",
-            "test_accuracy >= 0.97",
-            "At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
-            data="mnist",
-            requires=SHORT,
-        ),
-        lesson.goal(
-            "digits",
-            "88 % on the small digits",
-            "test_accuracy >= 0.88",
-            "With another cell or a larger rate.",
-            data="digits",
-            question=2,
-        ),
+        lesson.goal("read", "97 %", "test_accuracy >= 0.97 on mnist", SHORT),
+        lesson.goal("digits", "88 % on the small digits", "test_accuracy >= 0.88 on digits", question=2),
     )
+    goal_details = {
+        "read": "At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
+        "digits": "With another cell or a larger rate.",
+    }
     races = (
         lesson.race(
             "cells",

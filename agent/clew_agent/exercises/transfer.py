@@ -114,15 +114,14 @@ class Transfer(lesson.Exercise[TransferSettings]):
         lesson.goal(
             "few",
             "92 % with 50 steps",
-            "test_accuracy >= 0.92 at step 50",
-            "On the small digits, with the layers of an earlier run.",
-            data="digits",
-            requires=lesson.needs(
-                weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)
-            ),
+            "test_accuracy >= 0.92 at step 50 on digits",
+            lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)),
             question=1,
         ),
     )
+    goal_details = {
+        "few": "On the small digits, with the layers of an earlier run.",
+    }
 
     def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
         """Two convolutions, a dense layer and ten scores, of the same shapes as in ``cnn.py``."""

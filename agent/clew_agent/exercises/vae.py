@@ -102,34 +102,15 @@ class Vae(lesson.Exercise[VaeSettings]):
         lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        lesson.goal(
-            "bound",
-            "Test bound below 150",
-            "test_bound <= 150.0",
-            "Reconstruction and KL, both with weight 1.",
-            data="mnist",
-            requires=TWO_NUMBERS,
-            question=3,
-        ),
-        lesson.goal(
-            "digits",
-            "Test bound below 220",
-            "test_bound <= 220.0",
-            "On the small digits.",
-            data="digits",
-            requires=TWO_NUMBERS,
-            question=3,
-        ),
-        lesson.goal(
-            "fashion",
-            "Test bound below 265",
-            "test_bound <= 265.0",
-            "On Fashion-MNIST.",
-            data="fashion-mnist",
-            requires=TWO_NUMBERS,
-            question=3,
-        ),
+        lesson.goal("bound", "Test bound below 150", "test_bound <= 150.0 on mnist", TWO_NUMBERS, question=3),
+        lesson.goal("digits", "Test bound below 220", "test_bound <= 220.0 on digits", TWO_NUMBERS, question=3),
+        lesson.goal("fashion", "Test bound below 265", "test_bound <= 265.0 on fashion-mnist", TWO_NUMBERS, question=3),
     )
+    goal_details = {
+        "bound": "Reconstruction and KL, both with weight 1.",
+        "digits": "On the small digits.",
+        "fashion": "On Fashion-MNIST.",
+    }
 
     def build(self, setup: lesson.Setup[VaeSettings]) -> lesson.Model:
         """Two hidden layers each way, the one next to the pixels twice as large."""

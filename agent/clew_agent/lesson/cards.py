@@ -13,7 +13,7 @@ from clew_shared.params import Value
 _NUMBER: Final = r"[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?"
 _REACHED: Final = re.compile(
     rf"(?P<best>best )?(?P<metric>\w+) (?P<op>>=|<=|=) (?P<value>{_NUMBER})"
-    rf"(?: ± (?P<tolerance>{_NUMBER}))?(?: at step (?P<step>\d+))?"
+    rf"(?: ± (?P<tolerance>{_NUMBER}))?(?: at step (?P<step>\d+))?(?: on (?P<data>[\w-]+))?"
 )
 
 
@@ -48,20 +48,18 @@ def goal(
     id: str,  # noqa: A002
     text: str,
     reached: str,
-    detail: str = "",
-    *,
-    data: str = "",
     requires: tuple[Requirement, ...] = (),
+    *,
     question: int = 0,
     quiet: bool = False,
 ) -> Goal:
-    """A result that the student should reach, with the value that counts in words: ``"test_accuracy >= 0.9"``, ``"loss
-    <= 0.1"``, ``"accuracy = 0.96 ± 0.007 at step 1000"``, ``"best f_score >= 0.8"``.
+    """A result that the student should reach, with the value that counts in words: ``"loss <= 0.1"``, ``"test_accuracy
+    >= 0.9 on mnist"``, ``"accuracy = 0.96 ± 0.007 at step 1000"``, ``"best f_score >= 0.8"``.
 
-    The last value of a run counts, unless its best or that of a step is named. ``data`` is the data set for which the
-    value was chosen (empty: it holds for all of them), ``requires`` are the settings with which it must be reached,
-    ``question`` is the number of the guide's question that must have an answer as well. ``quiet``: the value is made
-    of times, so a run beside busy programs does not count. Raises ``ValueError`` for words that are none of these.
+    The last value of a run counts, unless its best or that of a step is named, and it holds for all data sets unless
+    one is named. ``requires`` are the settings with which it must be reached, ``question`` is the number of the guide's
+    question that must have an answer as well. ``quiet``: the value is made of times, so a run beside busy programs does
+    not count. Raises ``ValueError`` for words that are none of these.
     """
     found = _REACHED.fullmatch(reached)
     if found is None:
@@ -76,8 +74,7 @@ def goal(
         tolerance=float(found["tolerance"] or 0),
         which=which,
         step=int(found["step"] or 0),
-        detail=detail,
-        data=data,
+        data=found["data"] or "",
         requires=requires,
         question=f"{question}" if question else "",
         quiet=quiet,

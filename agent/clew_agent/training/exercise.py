@@ -228,6 +228,8 @@ class Exercise(Generic[SettingsT]):
     picture_seconds: ClassVar[float] = FREE_S
     """Seconds that the pictures of a run may take even if that is more than their share of the training time."""
     goals: ClassVar[tuple[Goal, ...]] = ()
+    goal_details: ClassVar[Mapping[str, str]] = {}
+    """What else there is to say about a goal, by its id."""
     by_hand: ClassVar[ByHand | None] = None
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
@@ -271,7 +273,7 @@ class Exercise(Generic[SettingsT]):
             baseline=self.baseline,
             metrics=self.metrics,
             plots=self.plots,
-            goals=tuple(_with_question(one, guide) for one in self.goals),
+            goals=tuple(self._whole(one, guide) for one in self.goals),
             surfaces=self.surfaces(),
             measured=self.measured,
             pictures=self.pictures,
@@ -288,6 +290,13 @@ class Exercise(Generic[SettingsT]):
             tries=self.tries,
         )
 
+    def _whole(self, goal: Goal, guide: str) -> Goal:
+        """The goal with its detail, and with the words of the question whose number in the guide it has."""
+        asked, number = questions(guide), int(goal.question) if goal.question.isdecimal() else 0
+        question = asked[number - 1] if 0 < number <= len(asked) else goal.question
+        detail = self.goal_details.get(goal.id, goal.detail)
+        return msgspec.structs.replace(goal, detail=detail, question=question)
+
     def _possible(self) -> tuple[StrategyCard, ...]:
         return registry.cards() if issubclass(self.Settings, BatchSettings) else (single.CARD,)
 
@@ -297,13 +306,6 @@ def _guide_beside(kind: type) -> str:
     file = getattr(sys.modules[kind.__module__], "__file__", None)
     path = Path(file or "").with_suffix(".md")
     return path.read_text(encoding="utf-8") if file and path.is_file() else ""
-
-
-def _with_question(goal: Goal, guide: str) -> Goal:
-    """The goal with the words of the question whose number in the guide it has."""
-    asked = questions(guide)
-    number = int(goal.question) if goal.question.isdecimal() else 0
-    return msgspec.structs.replace(goal, question=asked[number - 1]) if 0 < number <= len(asked) else goal
 
 
 class Measurement(Exercise[SettingsT]):

@@ -16,9 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_shared.cards import Goal
-
-ASKED = "Weights are used once for each image of a batch. What does that do to the operations for each byte?"
 
 LEAST_S = 0.005
 """So long one measurement lasts at least: far above the clock's own steps."""
@@ -128,19 +125,13 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
         lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
         lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
     )
-    goals = tuple(
-        Goal(
-            id=name.lower(),
-            text=f"{name} at half of the arithmetic",
-            metric=f"{name.lower()}_share",
-            op=">=",
-            value=0.5,
-            detail="Half as many operations a second as the best matrix product. Give the device enough to do at once.",
-            requires=LARGE,
-            question=ASKED,
-            quiet=True,
-        )
-        for name in ("Dense", "CNN")
+    goals = (
+        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
+        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
+    )
+    goal_details = dict.fromkeys(
+        ("dense", "cnn"),
+        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
     )
 
     def measure(self, setup: lesson.Setup[BandwidthSettings]) -> Iterator[lesson.Event | None]:

@@ -34,7 +34,6 @@ _KINDS = (".jpg", ".jpeg", ".png")
 _SYNTHETIC = 256
 """Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
 
-
 LARGE_PROBLEM = lesson.needs(
     image_size=lesson.at_least(224, 0), classes=lesson.at_least(1000), folder="", batch_size=lesson.at_least(8)
 )
@@ -123,16 +122,10 @@ class ImagenetBench(lesson.Exercise[ImagenetSettings]):
             steps=30,
         ),
     )
-    goals = (
-        lesson.goal(
-            "learns",
-            "The network learns",
-            "best loss <= 1.0",
-            "Even made-up images can be learnt by heart: bring the training loss below 1.",
-            requires=LARGE_PROBLEM,
-            question=1,
-        ),
-    )
+    goals = (lesson.goal("learns", "The network learns", "best loss <= 1.0", LARGE_PROBLEM, question=1),)
+    goal_details = {
+        "learns": "Even made-up images can be learnt by heart: bring the training loss below 1.",
+    }
 
     def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
         """The chosen network on synthetic images, or on those of a folder."""

@@ -63,11 +63,13 @@ class InceptionPs(lesson.Exercise[InceptionPsSettings]):
             "learns",
             "The network learns: loss below 6",
             "best loss <= 6.0",
-            "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
-            requires=(*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
+            (*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
             question=1,
         ),
     )
+    goal_details = {
+        "learns": "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
+    }
     strategies = (parameter_server.CARD, single.CARD)
 
     def build(self, setup: lesson.Setup[InceptionPsSettings]) -> lesson.Model:

@@ -122,31 +122,29 @@ class Minibatch(lesson.Measurement[MinibatchSettings]):
             "faster",
             "4 times faster per sample",
             "best gain >= 4",
-            "The best batch size against the smallest.",
-            requires=lesson.needs(
-                largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)
-            ),
+            lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)),
             question=1,
             quiet=True,
         ),
         lesson.goal(
             "accurate",
             "90 % with the largest batch",
-            "test_accuracy >= 0.9",
-            "From the same number of samples: change the rate, the optimizer or the network.",
-            data="mnist",
-            requires=lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
+            "test_accuracy >= 0.9 on mnist",
+            lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
         ),
         lesson.goal(
             "digits",
             "88 % with the largest batch",
-            "test_accuracy >= 0.88",
-            "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
-            data="digits",
-            requires=lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
+            "test_accuracy >= 0.88 on digits",
+            lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
             question=1,
         ),
     )
+    goal_details = {
+        "faster": "The best batch size against the smallest.",
+        "accurate": "From the same number of samples: change the rate, the optimizer or the network.",
+        "digits": "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
+    }
 
     def measure(self, setup: lesson.Setup[MinibatchSettings]) -> Iterator[lesson.Event | None]:
         """One training after the other, the smallest batches first."""

@@ -146,8 +146,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             "bubble",
             "Bubble below 20 %",
             "bubble <= 0.2",
-            "With the largest number of micro-batches.",
-            requires=(*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
+            (*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
             question=1,
             quiet=True,
         ),
@@ -155,11 +154,14 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             "gain",
             "Twice as fast as one device",
             "gain >= 2",
-            "With the largest number of micro-batches, computed from the measured times of all tasks.",
-            requires=(*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
+            (*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
             quiet=True,
         ),
     )
+    goal_details = {
+        "bubble": "With the largest number of micro-batches.",
+        "gain": "With the largest number of micro-batches, computed from the measured times of all tasks.",
+    }
 
     def measure(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
         """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""

@@ -145,8 +145,7 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
             "parallel",
             "Parallel reading 6 times as fast",
             "parallel_gain >= 6",
-            "As one file after the other, where each file takes 2 ms more.",
-            requires=lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
+            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
             question=2,
             quiet=True,
         ),
@@ -154,12 +153,15 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
             "prefetch",
             "Prefetching 7 times as fast",
             "prefetch_gain >= 7",
-            "As one file after the other, where each file takes 2 ms more.",
-            requires=lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
+            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
             question=1,
             quiet=True,
         ),
     )
+    goal_details = {
+        "parallel": "As one file after the other, where each file takes 2 ms more.",
+        "prefetch": "As one file after the other, where each file takes 2 ms more.",
+    }
 
     def measure(self, setup: lesson.Setup[PipelineSettings]) -> Iterator[lesson.Event | None]:
         """Way by way; the losses of each are compared with those of the first before the next."""

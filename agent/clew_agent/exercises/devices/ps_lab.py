@@ -70,25 +70,17 @@ class PsLab(lesson.Exercise[PsLabSettings]):
     tries = "classes"
     goals = (
         lesson.goal(
-            "single",
-            "Within 0.5 points of one device",
-            "test_accuracy >= 0.9029",
-            "One device reaches 90.79 % with the slides' values. With old gradients runs end a point around it:"
-            " what brings them back?",
-            data="mnist",
-            requires=SAME_WORK,
-            question=1,
+            "single", "Within 0.5 points of one device", "test_accuracy >= 0.9029 on mnist", SAME_WORK, question=1
         ),
         lesson.goal(
-            "digits",
-            "Within 0.5 points of one device",
-            "test_accuracy >= 0.8783",
-            "On the small digits one device reaches 88.33 % with the slides' values.",
-            data="digits",
-            requires=SAME_WORK,
-            question=1,
+            "digits", "Within 0.5 points of one device", "test_accuracy >= 0.8783 on digits", SAME_WORK, question=1
         ),
     )
+    goal_details = {
+        "single": "One device reaches 90.79 % with the slides' values. With old gradients runs end a point around it:"
+        " what brings them back?",
+        "digits": "On the small digits one device reaches 88.33 % with the slides' values.",
+    }
     strategies = (parameter_server.CARD, single.CARD, mirrored.CARD, local_sgd.CARD)
 
     def build(self, setup: lesson.Setup[PsLabSettings]) -> lesson.Model:

@@ -56,9 +56,13 @@ class PsRegression(lesson.Exercise[PsRegressionSettings]):
         lesson.preset("tiny", "Tiny", "A few seconds of updates.", steps=60),
     )
     goals = (
-        lesson.goal("W", "W is 3", f"W = {SLOPE} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
-        lesson.goal("b", "b is 2", f"b = {OFFSET} ± 0.05", "Found to two digits.", requires=CLUSTER, question=1),
+        lesson.goal("W", "W is 3", f"W = {SLOPE} ± 0.05", CLUSTER, question=1),
+        lesson.goal("b", "b is 2", f"b = {OFFSET} ± 0.05", CLUSTER, question=1),
     )
+    goal_details = {
+        "W": "Found to two digits.",
+        "b": "Found to two digits.",
+    }
     strategies = (parameter_server.CARD, single.CARD)
 
     def build(self, setup: lesson.Setup[PsRegressionSettings]) -> lesson.Model:

@@ -91,24 +91,21 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
     )
     goals = (
         lesson.goal(
-            "numpy",
-            "NumPy 20 times as fast",
-            "numpy_gain >= 20",
-            "As the Python loop, at the largest size.",
-            requires=(*LARGE, *lesson.needs()),
-            question=1,
-            quiet=True,
+            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
         ),
         lesson.goal(
             "tensorflow",
             "TensorFlow 20 times as fast",
             "tensorflow_gain >= 20",
-            "As the Python loop, at the largest size.",
-            requires=(*LARGE, *lesson.needs()),
+            (*LARGE, *lesson.needs()),
             question=1,
             quiet=True,
         ),
     )
+    goal_details = {
+        "numpy": "As the Python loop, at the largest size.",
+        "tensorflow": "As the Python loop, at the largest size.",
+    }
 
     def measure(self, setup: lesson.Setup[VectorizeSettings]) -> Iterator[lesson.Event | None]:
         """Size by size, each implementation in turn; the results of one size are compared before the next."""
