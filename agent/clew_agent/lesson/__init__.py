@@ -5,6 +5,7 @@ from __future__ import annotations
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, other_than, preset, race
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
+from clew_agent.lesson.measuring import points
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
 from clew_agent.training.images import around_grey, as_images, augment, in_rows, mistakes
 from clew_agent.training.judging import (
@@ -83,7 +84,7 @@ __all__ = [
     "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec",
     "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least", "at_most", "augment",
     "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout", "flags", "goal",
-    "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "preset", "problem", "race",
-    "summarize_answers", "summarize_flags", "through", "trained", "variables_of", "weights_of",
+    "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points", "preset",
+    "problem", "race", "summarize_answers", "summarize_flags", "through", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

@@ -27,6 +27,7 @@ from clew_agent.training import random
 from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, TrainingSettings
+from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 from clew_shared.cards import (
     ByHand,
@@ -46,6 +47,7 @@ from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
 
+_LONGEST_GUIDE = 1 << 20
 SettingsT = TypeVar("SettingsT", bound=Params)
 
 
@@ -302,10 +304,9 @@ class Exercise(Generic[SettingsT]):
 
 
 def _guide_beside(kind: type) -> str:
-    """The guide in the Markdown file beside the exercise's own."""
-    file = getattr(sys.modules[kind.__module__], "__file__", None)
-    path = Path(file or "").with_suffix(".md")
-    return path.read_text(encoding="utf-8") if file and path.is_file() else ""
+    """The guide in the Markdown file beside the exercise's own. Raises ``ValueError`` for one that is no text."""
+    path = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "").with_suffix(".md")
+    return read_file(path, _LONGEST_GUIDE).decode() if path.is_file() else ""
 
 
 class Measurement(Exercise[SettingsT]):

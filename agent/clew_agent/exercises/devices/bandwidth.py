@@ -145,7 +145,7 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
             rates["Copy"].append(2 * size / (yield from seconds(copy, a, [], chosen.repeats)) / GIGA)
             rates["Triad"].append(3 * size / (yield from seconds(triad, a, [b], chosen.repeats, jit=True)) / GIGA)
             for name, found in rates.items():
-                yield point(name, size, found[-1], "Size of the vector", "B", "Bandwidth", "GB/s")
+                yield lesson.points(name, size, found[-1], "Size of the vector", "Bandwidth", x_unit="B", y_unit="GB/s")
         bandwidth, fastest = rates["Triad"][-1], max(rates["Triad"])
         yield lesson.Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
         speeds: list[float] = []
@@ -157,7 +157,7 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
                 break
             a, c = tf.fill([rows, rows], 1 / rows), tf.ones([rows, rows])
             speeds.append(2 * rows**3 / (yield from seconds(product, c, [a], chosen.repeats)) / GIGA)
-            yield point("Product", rows, speeds[-1], "Rows", "", "Arithmetic", "GFLOP/s")
+            yield lesson.points("Product", rows, speeds[-1], "Rows", "Arithmetic", y_unit="GFLOP/s")
         peak = max(speeds)
         yield lesson.Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
         yield roof(bandwidth, peak)
@@ -167,7 +167,7 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
             each = yield from seconds(network(layers, chosen.batch_size, setup), tf.zeros([]), [], chosen.repeats)
             speed, intensity = count / each / GIGA, count / moved
             shares[f"{name.lower()}_share"] = speed / peak
-            yield point(name, intensity, speed, "Operations for each byte", "", "Arithmetic", "GFLOP/s")
+            yield lesson.points(name, intensity, speed, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
         yield lesson.Evaluation(step=3, values=shares)
 
 
@@ -276,20 +276,7 @@ def roof(bandwidth: float, peak: float) -> lesson.Series:
     x = 4.0 ** np.arange(-2, 6)
     x = np.unique(np.append(x, peak / bandwidth))
     y = np.minimum(peak, bandwidth * x)
-    return lesson.Series(
-        name="Roof",
-        x=x.astype("<f8").tobytes(),
-        y=y.astype("<f8").tobytes(),
-        x_label="Operations for each byte",
-        y_label="Arithmetic",
-        y_unit="GFLOP/s",
-    )
-
-
-def point(name: str, at: float, value: float, x_label: str, x_unit: str, y_label: str, y_unit: str) -> lesson.Series:
-    """One point of a line."""
-    x, y = np.array([at], "<f8").tobytes(), np.array([value], "<f8").tobytes()
-    return lesson.Series(name=name, x=x, y=y, x_label=x_label, x_unit=x_unit, y_label=y_label, y_unit=y_unit)
+    return lesson.points("Roof", x, y, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
 
 
 EXERCISE = Bandwidth()

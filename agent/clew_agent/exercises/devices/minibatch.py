@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import psutil
 import tensorflow as tf
 
@@ -165,12 +164,11 @@ class Minibatch(lesson.Measurement[MinibatchSettings]):
             each = seconds / (engine.steps * size)
             accuracy = engine.evaluate()["test_accuracy"]
             first = first or each
-            yield point("Time per sample", size, each, "s")
-            yield point("Test accuracy", size, accuracy)
-            yield point("Measured", size, measured, "B", "Memory")
-            yield point(
-                "Counted", size, counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size), "B", "Memory"
-            )
+            yield lesson.points("Time per sample", size, each, "Batch size", "Time per sample", y_unit="s")
+            yield lesson.points("Test accuracy", size, accuracy, "Batch size", "Test accuracy")
+            yield lesson.points("Measured", size, measured, "Batch size", "Memory", y_unit="B")
+            counted = counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size)
+            yield lesson.points("Counted", size, counted, "Batch size", "Memory", y_unit="B")
             yield lesson.Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
             yield lesson.Log(
                 text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images."
@@ -230,18 +228,6 @@ def counted_bytes(features: int, hidden: int, classes: int, batch: int) -> int:
     values of both layers with their gradients."""
     weights = (features + 1) * hidden + (hidden + 1) * classes
     return 4 * (2 * weights + batch * (features + 2 * hidden + 2 * classes))
-
-
-def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> lesson.Series:
-    """One point of a curve over the batch size."""
-    return lesson.Series(
-        name=name,
-        x=np.array([batch], "<f8").tobytes(),
-        y=np.array([value], "<f8").tobytes(),
-        x_label="Batch size",
-        y_label=label or name,
-        y_unit=unit,
-    )
 
 
 EXERCISE = Minibatch()

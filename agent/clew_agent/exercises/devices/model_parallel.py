@@ -187,12 +187,12 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             tasks = schedule(run.durations)
             share, expected = bubble(tasks, len(places)), bubble_formula(len(places), count)
             seconds = step_seconds(tasks, run.updates)
-            yield point("Measured", count, share, "Bubble")
-            yield point("Formula", count, expected, "Bubble")
-            yield point("One device", count, whole.alone_seconds, "Time per step", "s")
+            yield lesson.points("Measured", count, share, "Micro-batches", "Bubble")
+            yield lesson.points("Formula", count, expected, "Micro-batches", "Bubble")
+            yield lesson.points("One device", count, whole.alone_seconds, "Micro-batches", "Time per step", y_unit="s")
             if len(devices) > 1:
-                yield point("In turn", count, in_turn.seconds, "Time per step", "s")
-            yield point("Pipeline", count, seconds, "Time per step", "s")
+                yield lesson.points("In turn", count, in_turn.seconds, "Micro-batches", "Time per step", y_unit="s")
+            yield lesson.points("Pipeline", count, seconds, "Micro-batches", "Time per step", y_unit="s")
             yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
             yield lesson.Log(
                 text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
@@ -222,9 +222,9 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             compare(losses, found, pieces, "piece")
             tasks = schedule_hybrid(run.convolutions, run.dense)
             share, seconds = bubble(tasks, len(places)), step_seconds(tasks, run.updates)
-            yield point("Measured", pieces, share, "Bubble", x_label="Pieces")
-            yield point("One device", pieces, whole.seconds, "Time per step", "s", x_label="Pieces")
-            yield point("Hybrid", pieces, seconds, "Time per step", "s", x_label="Pieces")
+            yield lesson.points("Measured", pieces, share, "Pieces", "Bubble")
+            yield lesson.points("One device", pieces, whole.seconds, "Pieces", "Time per step", y_unit="s")
+            yield lesson.points("Hybrid", pieces, seconds, "Pieces", "Time per step", y_unit="s")
             yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
             how = "the whole batch at once" if together else "the share of one device after another"
             yield lesson.Log(
@@ -551,24 +551,8 @@ def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:
                 points.pop()  # no time between two tasks
             sign = -1 if task.backward else 1
             points += [(task.start, sign * (task.micro_batch + 1)), (task.end, 0.0)]
-        x, y = np.array(points, "<f8").T
-        yield lesson.Series(
-            name=f"Device {stage + 1}", x=x.tobytes(), y=y.tobytes(), x_label="Time", y_label="Micro-batch", x_unit="s"
-        )
-
-
-def point(
-    name: str, count: int, value: float, label: str, unit: str = "", x_label: str = "Micro-batches"
-) -> lesson.Series:
-    """One point of a curve over the number of micro-batches, or of pieces for the dense layers of the hybrid."""
-    return lesson.Series(
-        name=name,
-        x=np.array([count], "<f8").tobytes(),
-        y=np.array([value], "<f8").tobytes(),
-        x_label=x_label,
-        y_label=label,
-        y_unit=unit,
-    )
+        x, y = np.array(points).T
+        yield lesson.points(f"Device {stage + 1}", x, y, "Time", "Micro-batch", x_unit="s")
 
 
 EXERCISE = ModelParallel()

@@ -413,7 +413,8 @@ class Feeding:
                 yield None
             passes.append((waited, trained))
             os.utime(self._folder)
-            yield point(self._way.line, number, self._pass * self._batch / (waited + trained))
+            rate = self._pass * self._batch / (waited + trained)
+            yield lesson.points(self._way.line, number, rate, "Pass", "Images per second")
         waited, trained = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
         self.rate, self.waiting = self._pass * self._batch / (waited + trained), waited / (waited + trained)
         yield one_step(self._way.name, waited / self._pass, trained / self._pass)
@@ -475,14 +476,7 @@ def make_step(
 
 def one_step(name: str, waited: float, trained: float) -> lesson.Series:
     """A row that waits and then trains, for so many seconds."""
-    x, y = np.array([0.0, waited, waited + trained], "<f8"), np.array([-1.0, 1.0, 0.0], "<f8")
-    return lesson.Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Time", x_unit="s")
-
-
-def point(name: str, number: int, rate: float) -> lesson.Series:
-    """The images per second of a pass."""
-    x, y = np.array([number], "<f8"), np.array([rate], "<f8")
-    return lesson.Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Pass", y_label="Images per second")
+    return lesson.points(name, (0.0, waited, waited + trained), (-1.0, 1.0, 0.0), "Time", x_unit="s")
 
 
 EXERCISE = Pipeline()

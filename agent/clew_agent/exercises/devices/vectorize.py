@@ -126,7 +126,7 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
                 results[one.name] = call()
                 yield None
                 seconds[one.name] = seconds_per_call(call, chosen.repeats)
-                yield point(one.name, a.size, seconds[one.name])
+                yield lesson.points(one.name, a.size, seconds[one.name], "Multiplications", "Time per call", y_unit="s")
             compare(results, a.size)
             yield lesson.Evaluation(step=step, values=gains(seconds))
         yield lesson.Log(
@@ -267,18 +267,6 @@ def in_words(seconds: Mapping[str, float]) -> str:
     """How fast each is beside the loop."""
     others = [name for name in seconds if name != "Python loop"]
     return ", ".join(f"{name} {seconds['Python loop'] / seconds[name]:,.1f} times as fast" for name in others)
-
-
-def point(name: str, size: int, seconds: float) -> lesson.Series:
-    """One point of a curve: time of one call against the number of multiplications."""
-    return lesson.Series(
-        name=name,
-        x=np.array([size], "<f8").tobytes(),
-        y=np.array([seconds], "<f8").tobytes(),
-        x_label="Multiplications",
-        y_label="Time per call",
-        y_unit="s",
-    )
 
 
 EXERCISE = Vectorize()
