@@ -22,11 +22,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from clew_shared.catalogue import load_builtin
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "docs"
 SITE = BUILD / "site"
 PROBLEMS = ROOT / "shared" / "clew_shared" / "problems"
 ICON = ROOT / "gui" / "clew_gui" / "views" / "theme" / "pictures" / "icon.svg"
+GUIDES = ROOT / "agent" / "clew_agent" / "exercises"
 PRODUCT = tuple(ROOT / name for name in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui"))
 ELSEWHERE = {
     "shared/clew_shared/PROTOCOL.md": "protocol.md",
@@ -51,7 +54,8 @@ def pages() -> dict[Path, str]:
     docs = ROOT / "docs"
     own = {path: path.relative_to(docs).as_posix().replace("README.md", "index.md") for path in docs.rglob("*.md")}
     problems = {path: f"problems/{path.name}" for path in PROBLEMS.glob("*.md")}
-    return own | problems | {ROOT / path: name for path, name in ELSEWHERE.items()}
+    guides = {path: f"guides/{path.name}" for path in GUIDES.rglob("*.md")}
+    return own | problems | guides | {ROOT / path: name for path, name in ELSEWHERE.items()}
 
 
 # --- Pages for the site -----------------------------------------------------------------------------------------------
@@ -116,7 +120,7 @@ def said(source: str) -> Iterator[tuple[str, str]]:
     whole = ast.parse(source)
     functions = [node for node in ast.walk(whole) if isinstance(node, ast.FunctionDef)]
     for call in (node for node in ast.walk(whole) if isinstance(node, ast.Call)):
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        name = ast.unparse(call.func).removeprefix("lesson.")
         if name not in MAKERS:
             continue
         before, *places = MAKERS[name]
@@ -172,11 +176,13 @@ def put_together() -> None:
     """Writes everything that the site's builder reads into ``build/docs``."""
     shutil.rmtree(BUILD, ignore_errors=True)
     known, spoken = pages(), sentences()
+    titles = {Path(card.file).stem: card.title for card in load_builtin().exercises}
     for source, name in known.items():
         text = as_site(source.read_text(encoding="utf-8"), source, known)
         page = BUILD / "docs" / name
         page.parent.mkdir(parents=True, exist_ok=True)
         text = with_sentences(text, spoken) if source.parent == PROBLEMS else text
+        text = f"# {titles[source.stem]}\n\n{text}" if GUIDES in source.parents else text
         page.write_text(text, encoding="utf-8", newline="\n")
     shutil.copytree(ROOT / "docs" / "images", BUILD / "docs" / "images")
     shutil.copy(ICON, BUILD / "docs" / "images")

@@ -230,7 +230,7 @@ _AT_ONCE = 2
 """Files that are imported at the same time: each child loads TensorFlow, and a file may hang."""
 READING = "exercise.reading"
 """The code of the problem of a card whose file is being read."""
-Stamp = tuple[int, int, int]
+Stamp = tuple[int, ...]
 
 
 class CatalogueSource:
@@ -321,7 +321,8 @@ class CatalogueSource:
             trouble = None
         except ProblemError as error:
             files, trouble = {}, error.problems[0]
-        stamps = _stamps(files)
+        guides = _stamps(path.with_suffix(".md") for path in files)
+        stamps = {path: (*one, *guides.get(path.with_suffix(".md"), ())) for path, one in _stamps(files).items()}
         helpers = _stamps(path.absolute() for path in self._folder.glob("_*.py"))
         if helpers != self._helpers:
             self._helpers, self._stamps = helpers, {}
@@ -382,7 +383,7 @@ class CatalogueSource:
 
 def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
     """Returns for each file the values that change when it is written again."""
-    found = {}
+    found: dict[Path, Stamp] = {}
     for path in paths:
         with suppress(OSError):  # removed between two checks
             state = path.stat()

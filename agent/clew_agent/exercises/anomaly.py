@@ -7,85 +7,22 @@ from typing import Annotated
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.datasets.dataset import DataSet
-from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.images import as_images, in_rows
-from clew_agent.training.judging import flags, summarize_flags
-from clew_agent.training.layers import dense_layers, through, variables_of
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, HistogramPlot, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
-from clew_shared.params import Knob
+from clew_agent import lesson
 
-ASKED = "Why does a code that is much too large make a worse detector, and one that is too small as well?"
-GUIDE = f"""\
-## Find what the network has never seen
-
-An autoencoder that was trained with normal samples draws those well, and others badly. Its error is therefore a score:
-above a *threshold* a sample counts as an anomaly. Here one class of digits plays the anomaly. It is taken out of the
-training images, and is still among the validation and test images.
-
-## What to do
-
-1. Press **Run**. The digit 2 is the anomaly.
-2. The threshold in *Error of test samples* begins where the run has it. Move it: what happens to precision and recall?
-   Where is the F-score best?
-3. How many standard deviations above the mean is that? The window says it beside the threshold. Press *Use this* to
-   set *Deviations*, and run again.
-4. Take the digit 1 as the anomaly. Why does the network draw it well, although it has never seen one?
-5. Change the size of the code. Which size separates best?
-
-## What to watch
-
-*Precision* says how many of the alarms are real, *recall* how many anomalies raise an alarm. The accuracy says little:
-if one sample in 500 is an anomaly, a network that never raises an alarm is right for 99.8 %. Choose the threshold by
-the validation samples; the test samples are for the last look.
-
-Two curves show all thresholds at once, with yours as a point: *ROC* shows the recall against the share of normal
-samples that raise an alarm, *PR* the precision against the recall. The areas below them (AUC) judge the network itself,
-whatever threshold you choose.
-
-## Questions
-
-- Fraud with credit cards is rare. Which of precision and recall would a bank want to be high?
-- {ASKED}
-- Where anomalies are rare, the ROC curve can look much better than the PR curve. Why?
-
-> **Hint: your own table**
-> Any CSV file of numbers with a column `Class` will do, such as the data set of credit-card transactions
-> (`creditcard.csv`, 284,807 rows). Choose the file as the data set and the preset *Credit cards*. Clew does not
-> download it.
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3 on MNIST the preset *Digit 2 unseen* ended at a precision of 69.3 to 73.0 %, a recall of 73.3 to
-> 79.0 % and an F-score of 73.1 to 75.2 % on the test images, in 28 seconds on two busy cores. 6000 steps brought the
-> F-score to 75.3 and 74.7 % (seeds 1 and 2), a rate of 0.003 to 73.9 to 76.3 %: little more than what the seed does. A
-> threshold of 2.5 deviations brought it to 68.7 to 71.5 %, codes of 2, 8 and 16 numbers to 56.2 to 59.0, 67.2 to 70.1
-> and 64.9 to 68.1 %.
-
-> **Hint: few images**
-> On the small digits the F-score is about 70 % at step 300 and 40 % at the end of 3000 steps. The network draws its few
-> training images better and better, so the threshold, which comes from them, becomes too low for images that it has not
-> seen. 1200 steps and 5 deviations ended at 87.7 % with seed 1 and at 74.5 % with the seeds 2 and 3: among 300 test
-> images there are only 28 anomalies.
-"""
-
-
-TWO = (Requirement("anomaly", (2,)),)
+TWO = lesson.needs(anomaly=2)
 MOMENTUM = 0.98
 """Of the moving averages of the error: they look back on some 50 batches."""
 
 
-class AnomalySettings(BatchSettings, frozen=True, kw_only=True):
+class AnomalySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """What counts as an anomaly, the network, and where the threshold is."""
 
     anomaly: Annotated[
-        int, Knob("Anomaly", "The class that the network never sees in training.", "Anomaly", ge=0, le=999)
+        int, lesson.Knob("Anomaly", "The class that the network never sees in training.", "Anomaly", ge=0, le=999)
     ] = 2
     deviations: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Deviations",
             "The threshold is the mean error of the normal training samples plus this many standard deviations.",
             "Anomaly",
@@ -93,16 +30,20 @@ class AnomalySettings(BatchSettings, frozen=True, kw_only=True):
             le=1000,
         ),
     ] = 2.0
-    hidden: Annotated[int, Knob("Hidden units", "Layer before and after the code.", "Network", ge=1, le=4096)] = 256
-    code: Annotated[int, Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)] = 4
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 3000
+    hidden: Annotated[
+        int, lesson.Knob("Hidden units", "Layer before and after the code.", "Network", ge=1, le=4096)
+    ] = 256
+    code: Annotated[
+        int, lesson.Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)
+    ] = 4
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 3000
 
 
-class Anomaly(Exercise[AnomalySettings]):
+class Anomaly(lesson.Exercise[AnomalySettings]):
     """An autoencoder for normal samples, and a threshold for its error."""
 
     id = "anomaly"
@@ -112,27 +53,28 @@ class Anomaly(Exercise[AnomalySettings]):
     course = "CINECA, autoencoders"
     minutes = 30
     summary = "Find the samples of a class that the network has never seen, and choose the threshold."
-    guide = GUIDE
     Settings = AnomalySettings
     datasets = ("mnist", "digits")
     jit = True
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="threshold", label="Threshold"),
-        MetricSpec(name="mean_error", label="Mean error of normal samples"),
-        MetricSpec(name="alarms", label="False alarms in training", format="percent"),
-        MetricSpec(name="validation_precision", label="Validation precision", per_step=False, format="percent"),
-        MetricSpec(name="validation_recall", label="Validation recall", per_step=False, format="percent"),
-        MetricSpec(
+        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
+        lesson.MetricSpec(name="threshold", label="Threshold"),
+        lesson.MetricSpec(name="mean_error", label="Mean error of normal samples"),
+        lesson.MetricSpec(name="alarms", label="False alarms in training", format="percent"),
+        lesson.MetricSpec(name="validation_precision", label="Validation precision", per_step=False, format="percent"),
+        lesson.MetricSpec(name="validation_recall", label="Validation recall", per_step=False, format="percent"),
+        lesson.MetricSpec(
             name="validation_f_score", label="Validation F-score", per_step=False, better="higher", format="percent"
         ),
-        MetricSpec(name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(
+            name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"
+        ),
+        lesson.MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
     )
     plots = (
-        PlotSpec(id="loss", title="Squared error of a value", metrics=("loss", "threshold"), log=True),
-        PlotSpec(
+        lesson.PlotSpec(id="loss", title="Squared error of a value", metrics=("loss", "threshold"), log=True),
+        lesson.PlotSpec(
             id="judged",
             title="Found anomalies",
             metrics=("test_f_score", "test_precision", "test_recall"),
@@ -140,7 +82,7 @@ class Anomaly(Exercise[AnomalySettings]):
         ),
     )
     pictures = (
-        HistogramPlot(
+        lesson.HistogramPlot(
             "errors",
             "Error of test samples",
             threshold=0.05,
@@ -149,65 +91,43 @@ class Anomaly(Exercise[AnomalySettings]):
             mean="mean_error",
             deviations="deviations",
         ),
-        ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
+        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
     )
     baseline = "twos"
     revision = 1
     tries = "code"
     presets = (
-        Preset(name="twos", title="Digit 2 unseen", help="Nine digits are normal."),
-        Preset(name="ones", title="Digit 1 unseen", values={"anomaly": 1}, help="Harder than it looks."),
-        Preset(
-            name="fraud",
-            title="Credit cards",
-            help="For a table of your own, with fraud as class 1.",
-            values={"anomaly": 1, "hidden": 16, "code": 4},
+        lesson.preset("twos", "Digit 2 unseen", "Nine digits are normal."),
+        lesson.preset("ones", "Digit 1 unseen", "Harder than it looks.", anomaly=1),
+        lesson.preset(
+            "fraud", "Credit cards", "For a table of your own, with fraud as class 1.", anomaly=1, hidden=16, code=4
         ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 400, "evaluate_every": 100, "hidden": 64},
-            data="digits",
-            help="The built-in small digits.",
+        lesson.preset(
+            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=400, evaluate_every=100, hidden=64
         ),
     )
     goals = (
-        Goal(
-            id="found",
-            text="F-score 75 %",
-            metric="test_f_score",
-            op=">=",
-            value=0.75,
-            detail="On the test samples, at the end of the run, with the threshold from training.",
-            data="mnist",
-            requires=TWO,
-            question=ASKED,
-        ),
-        Goal(
-            id="digits",
-            text="F-score 80 % on the small digits",
-            metric="test_f_score",
-            op=">=",
-            value=0.8,
-            detail="On the test samples, at the end of the run. How long should it train, and where is the threshold?",
-            data="digits",
-            requires=TWO,
-        ),
+        lesson.goal("found", "F-score 75 %", "test_f_score >= 0.75 on mnist", TWO, question=2),
+        lesson.goal("digits", "F-score 80 % on the small digits", "test_f_score >= 0.8 on digits", TWO),
     )
+    goal_details = {
+        "found": "On the test samples, at the end of the run, with the threshold from training.",
+        "digits": "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
+    }
 
-    def build(self, setup: Setup[AnomalySettings]) -> Model:
+    def build(self, setup: lesson.Setup[AnomalySettings]) -> lesson.Model:
         """Only normal samples train; validation and test keep all."""
         options, data = setup.settings, setup.require_data()
         anomaly = anomaly_of(data, options.anomaly)
         normal = data.train.y != anomaly
         features = data.train.x.shape[1]
         sizes = [features, options.hidden, options.code]
-        encoder = dense_layers(setup, "encoder", sizes, tf.nn.relu)
-        decoder = dense_layers(setup, "decoder", sizes[::-1], tf.nn.relu, tf.sigmoid)
+        encoder = lesson.dense_layers(setup, "encoder", sizes, tf.nn.relu)
+        decoder = lesson.dense_layers(setup, "decoder", sizes[::-1], tf.nn.relu, tf.sigmoid)
         averages = {name: tf.Variable(0.0, name=name) for name in ("mean", "square")}
 
         def drawn(x: tf.Tensor) -> tf.Tensor:
-            return through(decoder, through(encoder, x))
+            return lesson.through(decoder, lesson.through(encoder, x))
 
         def errors(x: tf.Tensor) -> tf.Tensor:
             return tf.reduce_mean(tf.square(drawn(x) - x), 1)
@@ -216,16 +136,16 @@ class Anomaly(Exercise[AnomalySettings]):
             variance = tf.maximum(averages["square"] - tf.square(averages["mean"]), 0)
             return averages["mean"] + options.deviations * tf.sqrt(variance)
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             found = errors(batch.x)
             value = batch.mean(found)
             alarms = batch.mean(tf.cast(found > threshold(), tf.float32))
             for name, now in (("mean", value), ("square", batch.mean(tf.square(found)))):
                 averages[name].assign_add((tf.stop_gradient(now) - averages[name]) * (1 - MOMENTUM))
-            return Loss(value, {"threshold": threshold(), "mean_error": averages["mean"], "alarms": alarms})
+            return lesson.Loss(value, {"threshold": threshold(), "mean_error": averages["mean"], "alarms": alarms})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            return flags(errors(batch.x) > threshold(), tf.equal(batch.y, anomaly))
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
+            return lesson.flags(errors(batch.x) > threshold(), tf.equal(batch.y, anomaly))
 
         def error_histogram() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             """Errors of test samples, 1 for the anomalies among them, and where the threshold is now."""
@@ -238,37 +158,42 @@ class Anomaly(Exercise[AnomalySettings]):
 
         def reconstructions() -> tf.Tensor:
             x = tf.constant(data.test.x[shown])
-            return in_rows(10, as_images(x, data), as_images(drawn(x), data))
+            return lesson.in_rows(10, lesson.as_images(x, data), lesson.as_images(drawn(x), data))
 
-        part = Part("autoencoder", variables_of((*encoder, *decoder)), loss, setup.optimizer())
-        return Model(
+        part = lesson.Part("autoencoder", lesson.variables_of((*encoder, *decoder)), loss, setup.optimizer())
+        return lesson.Model(
             parts=[part],
             evaluate=evaluate,
-            summarize=summarize_flags,
+            summarize=lesson.summarize_flags,
             evaluation_sets=setup.held_out(),
-            train=Samples(data.train.x[normal], data.train.y[normal]),
+            train=lesson.Samples(data.train.x[normal], data.train.y[normal]),
             state=averages,
             pictures={"errors": error_histogram, "reconstructions": reconstructions},
             watch="validation_f_score",
-            coder=Coder(options.code, lambda code: through(decoder, code), lambda x: through(encoder, x), threshold),
+            coder=lesson.Coder(
+                options.code,
+                lambda code: lesson.through(decoder, code),
+                lambda x: lesson.through(encoder, x),
+                threshold,
+            ),
         )
 
 
-def anomaly_of(data: DataSet, label: int) -> int:
+def anomaly_of(data: lesson.DataSet, label: int) -> int:
     """The class with this label, as the data set counts them. Raises ``ProblemError`` where no sample has it, and where
     none is left to judge by: training leaves anomalies out, so those in its samples are of no use."""
     place = data.place_of(label)
     if place is None:
         known = ", ".join(data.class_names) if data.class_names else f"0 to {data.classes - 1}"
         text = f"The data set {data.name} has the classes {known}, and no class {label}."
-        raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
+        raise lesson.problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
     lacking = data.lacking(place, ("validation", "test"))
     if lacking:
         hint = "Mix the rows of a table: of each six rows the fifth validates and the sixth tests, and four train."
-        raise problem("exercise.class", lacking, hint, "anomaly")
+        raise lesson.problem("exercise.class", lacking, hint, "anomaly")
     if bool((data.train.y == place).all()):
         text = f"All training samples of {data.name} are of class {label}: none is left to train with."
-        raise problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
+        raise lesson.problem("exercise.class", text, "Choose another class as the anomaly.", "anomaly")
     return place
 
 

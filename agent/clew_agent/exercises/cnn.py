@@ -2,89 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.images import around_grey, augment, mistakes
-from clew_agent.training.judging import CLASSIFICATION_METRICS, CLASSIFICATION_PLOTS
-from clew_agent.training.layers import BatchNorm, correct, cross_entropy, dropout
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.cards import ConfusionMatrix, Gallery, Goal, ImageGrid, Lane, Preset, RaceSpec, Requirement
-from clew_shared.params import Knob
-
-ASKED = (
-    "The two convolutions have 52,000 weights, the dense layer 3.2 million. What do the convolutions"
-    " take for granted about images, so that they need so few?"
-)
-GUIDE = f"""\
-## Teach the network where to look, and reach 99 %
-
-A single layer weighs each pixel alone. A convolution slides a small window over the image and finds the same stroke
-wherever it stands. Two convolutions, two poolings and a dense layer are enough for handwritten digits. The slides
-reach 95.97 % after 1000 steps.
-
-## What to do
-
-1. Press **Run** with the slides' values: Adam, rate 0.0001, batches of 50 in file order, 1000 steps.
-2. Change the learning rate by factors of three, up and down. How far do 1000 steps get you?
-3. Arrange the batches: shuffle them, balance the classes, change their size. Keep an eye on the images seen, not the
-   steps.
-4. Reach 99 % within 2,000 steps: a rate that falls towards the end, and if you like augmentation, batch normalisation
-   or weight decay. Choose by the validation accuracy; the test accuracy is for the last look.
-
-## What to watch
-
-Training accuracy is measured with half of the dense layer dropped out, so it may stay below the test accuracy. When
-it rises and the validation accuracy does not, the network learns the images by heart.
-
-*Pictures* shows what the first filters look for: strokes of which directions? Watch the wrong answers become fewer.
-Which are left at 99 %?
-
-## Questions
-
-- With dropout, the training accuracy is often below the test accuracy. Why?
-- {ASKED}
-
-> **Hint: the slides' rate is careful**
-> After 1000 steps at 0.0001 the loss still falls steadily: the run is not finished, only stopped. At 0.001 the same
-> 1000 steps reach 98.1 and 98.3 % (seeds 1 and 2).
-
-> **Hint: why the rate should fall**
-> With a constant rate the weights keep jumping about the best place, by a distance that grows with the rate. A
-> schedule that falls to zero, such as *Cosine to zero*, begins with long steps and lets the weights settle at the
-> end.
-
-> **Hint: values that reach 99 %**
-> The preset *99 %* holds one answer: batch normalisation, balanced batches of 100, a warm-up to a rate of 0.003 and a
-> cosine down to zero. With seed 1 it ended at 99.19 % after 1200 steps, 2.4 passes over the images, in 85 seconds on
-> two cores. 1500 steps ended at 99.24 %, 1000 at 99.15 % (seed 2), 800 at 99.00 %. Another processor rounds
-> differently: an AMD EPYC ended at 99.06 %. Can you do it in fewer?
-"""
+from clew_agent import lesson
 
 
-class CnnSettings(BatchSettings, frozen=True, kw_only=True):
+class CnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The slides' values: Adam with a small rate, one pass over the 50,000 training images."""
 
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-4
-    batch_size: BatchSize = 50
-    steps: Steps = 1000
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-4
+    batch_size: lesson.BatchSize = 50
+    steps: lesson.Steps = 1000
     dropout: Annotated[
         float,
-        Knob("Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1),
+        lesson.Knob(
+            "Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1
+        ),
     ] = 0.5
     batch_norm: Annotated[
-        bool, Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
+        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
     ] = False
     augmentation: Annotated[
-        bool, Knob("Augmentation", "Shift, turn and scale each image a little, differently in every step.", "Network")
+        bool,
+        lesson.Knob("Augmentation", "Shift, turn and scale each image a little, differently in every step.", "Network"),
     ] = False
 
 
-class Cnn(Exercise[CnnSettings]):
+class Cnn(lesson.Exercise[CnnSettings]):
     """Two convolutions with pooling, a dense layer with dropout, ten scores: 3.3 million weights."""
 
     id = "cnn"
@@ -94,120 +42,77 @@ class Cnn(Exercise[CnnSettings]):
     course = "BSC guided lab, exercise 3"
     minutes = 40
     summary = "Train a convolutional network, reproduce 95.97 % and arrange the batches until it reaches 99 %."
-    guide = GUIDE
     Settings = CnnSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
     revision = 1
     tries = "classes"
-    metrics = CLASSIFICATION_METRICS
-    plots = CLASSIFICATION_PLOTS
-    pictures = (
-        ImageGrid("filters", "First filters", columns=8),
-        Gallery("mistakes", "Wrong answers"),
-        ConfusionMatrix("confusion", "Confusion of test images"),
-    )
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
+    pictures = (lesson.ImageGrid("filters", "First filters", columns=8), *lesson.ANSWER_PICTURES)
     baseline = "slides"
     presets = (
-        Preset(name="slides", title="Slides' values", help="Adam, rate 0.0001, 1000 steps: 95.97 %."),
-        Preset(
-            name="99-percent",
-            title="99 %",
-            values={
-                "learning_rate": 3e-3,
-                "schedule": "warmup-cosine",
-                "batch_size": 100,
-                "order": "balanced",
-                "batch_norm": True,
-                "steps": 1200,
-            },
+        lesson.preset("slides", "Slides' values", "Adam, rate 0.0001, 1000 steps: 95.97 %."),
+        lesson.preset(
+            "99-percent",
+            "99 %",
+            "Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
             seed=1,
-            help="Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
+            learning_rate=3e-3,
+            schedule="warmup-cosine",
+            batch_size=100,
+            order="balanced",
+            batch_norm=True,
+            steps=1200,
         ),
-        Preset(name="tiny", title="Tiny", values={"steps": 60}, data="digits", help="The built-in small digits."),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
     )
     goals = (
-        Goal(
-            id="slides",
-            text="95.97 %",
-            metric="test_accuracy",
-            op="near",
-            value=0.9597,
-            tolerance=0.007,
-            which="at",
-            step=1000,
-            detail="The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
-            data="mnist",
-            requires=(
-                Requirement("optimizer", ("adam",)),
-                Requirement("learning_rate", (1e-4,)),
-                Requirement("schedule", ("constant",)),
-                Requirement("batch_size", (50,)),
-                Requirement("order", ("file",)),
-                Requirement("dropout", (0.5,)),
-                Requirement("batch_norm", (False,)),
-                Requirement("augmentation", (False,)),
+        lesson.goal(
+            "slides",
+            "95.97 %",
+            "test_accuracy = 0.9597 ± 0.007 at step 1000 on mnist",
+            lesson.needs(
+                optimizer="adam",
+                learning_rate=1e-4,
+                schedule="constant",
+                batch_size=50,
+                order="file",
+                dropout=0.5,
+                batch_norm=False,
+                augmentation=False,
             ),
         ),
-        Goal(
-            id="99-percent",
-            text="99 %",
-            metric="test_accuracy",
-            op=">=",
-            value=0.99,
-            detail="At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
-            data="mnist",
-            requires=(Requirement("steps", most=2000),),
-            question=ASKED,
+        lesson.goal(
+            "99-percent", "99 %", "test_accuracy >= 0.99 on mnist", lesson.needs(steps=lesson.at_most(2000)), question=2
         ),
-        Goal(
-            id="digits",
-            text="96 % on the small digits",
-            metric="test_accuracy",
-            op=">=",
-            value=0.96,
-            detail="The slides' values reach 91.7 to 93.0 %.",
-            data="digits",
-        ),
-        Goal(
-            id="fashion",
-            text="90 % on Fashion-MNIST",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9,
-            detail="With seed 1 the slides' values reach 84.67 %.",
-            data="fashion-mnist",
-            question=ASKED,
-        ),
-        Goal(
-            id="cifar10",
-            text="60 % on CIFAR-10",
-            metric="test_accuracy",
-            op=">=",
-            value=0.6,
-            detail="Colour photographs: a larger rate, and a few passes over the images.",
-            data="cifar10",
-            question=ASKED,
-        ),
+        lesson.goal("digits", "96 % on the small digits", "test_accuracy >= 0.96 on digits"),
+        lesson.goal("fashion", "90 % on Fashion-MNIST", "test_accuracy >= 0.9 on fashion-mnist", question=2),
+        lesson.goal("cifar10", "60 % on CIFAR-10", "test_accuracy >= 0.6 on cifar10", question=2),
     )
+    goal_details = {
+        "slides": "The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
+        "99-percent": "At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
+        "digits": "The slides' values reach 91.7 to 93.0 %.",
+        "fashion": "With seed 1 the slides' values reach 84.67 %.",
+        "cifar10": "Colour photographs: a larger rate, and a few passes over the images.",
+    }
     races = (
-        RaceSpec(
-            id="optimizers",
-            title="Optimizer race",
-            steps=200,
-            metric="validation_accuracy",
-            help="Which optimizer recognises the most validation images after 200 batches?",
-            lanes=(
-                Lane(name="SGD", values={"optimizer": "sgd", "learning_rate": 0.05}),
-                Lane(name="Momentum", values={"optimizer": "momentum", "learning_rate": 0.01}),
-                Lane(name="RMSprop", values={"optimizer": "rmsprop", "learning_rate": 0.0005}),
-                Lane(name="Adam, slides' rate", values={"optimizer": "adam", "learning_rate": 0.0001}),
-                Lane(name="Adam", values={"optimizer": "adam", "learning_rate": 0.001}),
-            ),
+        lesson.race(
+            "optimizers",
+            "Optimizer race",
+            "validation_accuracy",
+            200,
+            "Which optimizer recognises the most validation images after 200 batches?",
+            lesson.lane("SGD", optimizer="sgd", learning_rate=0.05),
+            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
+            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.0005),
+            lesson.lane("Adam, slides' rate", optimizer="adam", learning_rate=0.0001),
+            lesson.lane("Adam", optimizer="adam", learning_rate=0.001),
         ),
     )
 
-    def build(self, setup: Setup[CnnSettings]) -> Model:
+    def build(self, setup: lesson.Setup[CnnSettings]) -> lesson.Model:
         """Weights drawn from a narrow normal distribution, offsets of 0.1, so that no unit starts switched off."""
         options, data = setup.settings, setup.require_data()
         height, width, channels = data.image_shape
@@ -221,9 +126,9 @@ class Cnn(Exercise[CnnSettings]):
         }
         weights = {name: setup.truncated_normal(name, shape, stddev=0.1) for name, shape in shapes.items()}
         offsets = {f"{name}_offset": tf.Variable(tf.fill([count], 0.1)) for name, count in units.items()}
-        norms = {name: BatchNorm.make(units[name]) for name in ("conv1", "conv2", "dense") if options.batch_norm}
+        norms = {name: lesson.BatchNorm.make(units[name]) for name in ("conv1", "conv2", "dense") if options.batch_norm}
 
-        def layer(name: str, x: tf.Tensor, training: Batch | None) -> tf.Tensor:
+        def layer(name: str, x: tf.Tensor, training: lesson.Batch | None) -> tf.Tensor:
             """A convolution for images, a matrix product for rows; then the offset and, if chosen, normalisation."""
             images, w = len(x.shape) == 4, weights[name]
             y = tf.nn.conv2d(x, w, 1, "SAME") if images else tf.matmul(x, w, transpose_b=True)
@@ -232,56 +137,31 @@ class Cnn(Exercise[CnnSettings]):
                 return y
             return norms[name].predict(y) if training is None else norms[name].train(y, training)
 
-        def scores(images: tf.Tensor, training: Batch | None = None, context: StepContext | None = None) -> tf.Tensor:
-            x = tf.nn.relu(layer("conv1", images, training))
-            x = tf.nn.max_pool2d(x, 2, 2, "SAME")
-            x = tf.nn.relu(layer("conv2", x, training))
-            x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+        def scores(
+            x: tf.Tensor, training: lesson.Batch | None = None, context: lesson.StepContext | None = None
+        ) -> tf.Tensor:
+            x = tf.reshape(x, [-1, height, width, channels])
+            if context is not None and options.augmentation:
+                x = lesson.augment(x, context)
+            x = tf.nn.max_pool2d(tf.nn.relu(layer("conv1", x, training)), 2, 2, "SAME")
+            x = tf.nn.max_pool2d(tf.nn.relu(layer("conv2", x, training)), 2, 2, "SAME")
             x = tf.nn.relu(layer("dense", tf.reshape(x, [-1, flat]), training))
             if context is not None:
-                x = dropout(x, options.dropout, context)
+                x = lesson.dropout(x, options.dropout, context)
             return layer("output", x, training)
 
-        def images_of(batch: Batch) -> tf.Tensor:
-            return tf.reshape(batch.x, [-1, height, width, channels])
+        def filters() -> tf.Tensor:
+            return lesson.around_grey(tf.transpose(weights["conv1"], [3, 0, 1, 2]))
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
-            images = images_of(batch)
-            if options.augmentation:
-                images = augment(images, context)
-            logits = scores(images, batch, context)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
-
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            logits = scores(images_of(batch))
-            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
-
-        shown = Batch(tf.constant(data.test.x[:500]), tf.constant(data.test.y[:500]), tf.range(500))
-
-        def answers() -> tf.Tensor:
-            return tf.argmax(scores(images_of(shown)), 1, tf.int32)
-
-        pictures = {
-            "filters": lambda: around_grey(tf.transpose(weights["conv1"], [3, 0, 1, 2])),
-            "mistakes": lambda: mistakes(images_of(shown), shown.y, answers()),
-            "confusion": lambda: tf.math.confusion_matrix(shown.y, answers(), data.classes),
-        }
-        trained = {
-            f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.trained().items()
-        }
-        averages = {
-            f"{name}_{key}": variable for name, norm in norms.items() for key, variable in norm.averages().items()
-        }
-        part = Part("cnn", {**weights, **offsets, **trained}, loss, setup.optimizer())
-        return Model(
-            parts=[part],
-            evaluate=evaluate,
-            evaluation_sets=setup.held_out(),
-            state=averages,
-            pictures=pictures,
-            scores=lambda x: scores(tf.reshape(x, [-1, height, width, channels])),
+        model = lesson.classifier(
+            setup,
+            scores,
+            weights | offsets | lesson.trained(norms),
+            name="cnn",
+            train_scores=lambda batch, context: scores(batch.x, batch, context),
+            pictures={"filters": filters, **lesson.answer_pictures(setup, scores, 500)},
         )
+        return replace(model, state=lesson.averages(norms))
 
 
 EXERCISE = Cnn()

@@ -9,93 +9,33 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.images import as_images
-from clew_agent.training.layers import (
-    correct,
-    cross_entropy,
-    dense_layers,
-    dropout,
-    leaky_relu,
-    through,
-    variables_of,
-)
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement
-from clew_shared.params import Choice, Knob
-
-ASKED = "Why does a falling loss of the generator not mean better images?"
-LOSSES = (
-    "Both generator losses have the same best answer. Why do their gradients differ so much when D(G(z)) is near 0?"
-)
-GUIDE = f"""\
-## Let two networks play against each other
-
-The *generator* draws images from random numbers. The *discriminator* says for each image whether it is real (D near 1)
-or drawn (D near 0). Each is trained against the other. When the game goes well, both get better, and the discriminator
-ends by guessing: D(x) and D(G(z)) both near 50 %. When it does not, it fails in one of three well-known ways.
-
-## What to do
-
-1. Press **Run**. Look at the samples, which are always drawn from the same noise.
-2. Run *Vanishing gradient*: the discriminator has no dropout and makes five steps at a time, each with other real
-   images, and the generator's loss is the saturating one. Look at the generator's gradient norm. Which single value
-   repairs it?
-3. Run *Mode collapse*. How many different digits are drawn?
-4. Run *Oscillation*. Compare how far D(G(z)) jumps with the first run.
-5. Have all ten classes drawn, also against the discriminator of *Vanishing gradient*. Do not be taken in by *Clear
-   samples*: one and the same clear digit for all noise is mode collapse.
-
-## What to watch
-
-A small classifier is trained beside the game, with the labels, and reads what the generator draws. A class is there
-when at least 20 of 1,000 samples are read as that class with a probability above 0.9. The game does not depend on it.
-
-## Questions
-
-- {ASKED}
-- {LOSSES}
-
-> **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps the preset *Course's values* ended with all 10 classes and 70 % clear samples,
-> after 101 seconds on two busy cores. D(x) ended near 50 %, and D(G(z)) near 44 %. A CNN that reads 99 % of the test
-> images, and has no part in the game, found all 10 classes as well, and 2 after *Mode collapse*. In the second half of
-> the run, D(G(z)) moved by 8 points from step to step with the course's values, and by 59 points in *Oscillation*. In
-> *Vanishing gradient* the generator's gradient norm ended near 10⁻⁷.
-
-> **Hint: why the failures happen**
-> *Vanishing gradient*: D is so sure that log(1 - D(G(z))) is flat. *Mode collapse*: the generator draws the few
-> images that D believes, and moves on when D learns them. *Oscillation*: with a large rate each network overshoots the
-> other's move.
-"""
 
 DRAWN = 1000
 """Samples by which the classes are counted."""
 CLEAR, ENOUGH = 0.9, 0.02
 """A sample counts for a class when the classifier is so sure; a class is there when it has such a share of samples."""
 
-
-LONG_ENOUGH = Requirement("steps", least=2000)
+LONG_ENOUGH = lesson.needs(steps=lesson.at_least(2000))
 """After some hundred steps the classifier reads digits in smears."""
 
 
-class GanSettings(BatchSettings, frozen=True, kw_only=True):
+class GanSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Both networks, and how they take turns."""
 
     generator_loss: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Generator's loss",
             "Saturating: make log(1 - D) small. Non-saturating: make -log(D) small.",
             "Game",
-            choices=(Choice("non-saturating", "Non-saturating"), Choice("saturating", "Saturating")),
+            choices=(lesson.Choice("non-saturating", "Non-saturating"), lesson.Choice("saturating", "Saturating")),
         ),
     ] = "non-saturating"
     discriminator_steps: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Discriminator's steps",
             "Updates of the discriminator in each step, each with real images of its own.",
             "Game",
@@ -104,20 +44,22 @@ class GanSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 1
     generator_steps: Annotated[
-        int, Knob("Generator's steps", "Updates of the generator in each step.", "Game", ge=1, le=20)
+        int, lesson.Knob("Generator's steps", "Updates of the generator in each step.", "Game", ge=1, le=20)
     ] = 1
-    noise: Annotated[int, Knob("Noise", "Random numbers from which an image is drawn.", "Network", ge=1, le=1000)] = 64
+    noise: Annotated[
+        int, lesson.Knob("Noise", "Random numbers from which an image is drawn.", "Network", ge=1, le=1000)
+    ] = 64
     dropout: Annotated[
-        float, Knob("Dropout", "Share of the discriminator's units that is switched off.", "Network", ge=0, lt=1)
+        float, lesson.Knob("Dropout", "Share of the discriminator's units that is switched off.", "Network", ge=0, lt=1)
     ] = 0.3
-    optimizer: OptimizerName = "rmsprop"
-    learning_rate: LearningRate = 2e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 5000
+    optimizer: lesson.OptimizerName = "rmsprop"
+    learning_rate: lesson.LearningRate = 2e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 5000
 
 
-class Gan(Exercise[GanSettings]):
+class Gan(lesson.Exercise[GanSettings]):
     """Two parts that are trained in turn, and a classifier beside them that says what was drawn."""
 
     id = "gan"
@@ -127,119 +69,108 @@ class Gan(Exercise[GanSettings]):
     course = "CINECA, generative networks"
     minutes = 45
     summary = "Let two networks play against each other until one of them draws digits."
-    guide = GUIDE
     Settings = GanSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "code"
     jit = True
     metrics = (
-        MetricSpec(name="discriminator_loss", label="Discriminator's loss"),
-        MetricSpec(name="generator_loss", label="Generator's loss"),
-        MetricSpec(name="real", label="D(x)", format="percent"),
-        MetricSpec(name="drawn", label="D(G(z))", format="percent"),
-        MetricSpec(name="generator_gradient", label="Generator's gradient norm"),
-        MetricSpec(name="accuracy", label="Classifier's training accuracy", format="percent"),
-        MetricSpec(name="samples_classes", label="Classes among 1,000 samples", per_step=False, better="higher"),
-        MetricSpec(name="samples_clear", label="Clear samples", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="discriminator_loss", label="Discriminator's loss"),
+        lesson.MetricSpec(name="generator_loss", label="Generator's loss"),
+        lesson.MetricSpec(name="real", label="D(x)", format="percent"),
+        lesson.MetricSpec(name="drawn", label="D(G(z))", format="percent"),
+        lesson.MetricSpec(name="generator_gradient", label="Generator's gradient norm"),
+        lesson.MetricSpec(name="accuracy", label="Classifier's training accuracy", format="percent"),
+        lesson.MetricSpec(name="samples_classes", label="Classes among 1,000 samples", per_step=False, better="higher"),
+        lesson.MetricSpec(
+            name="samples_clear", label="Clear samples", per_step=False, better="higher", format="percent"
+        ),
     )
     plots = (
-        PlotSpec(id="losses", title="Losses", metrics=("discriminator_loss", "generator_loss")),
-        PlotSpec(id="answers", title="Discriminator's answers", metrics=("real", "drawn"), format="percent"),
-        PlotSpec(id="gradient", title="Generator's gradient norm", metrics=("generator_gradient",), log=True),
-        PlotSpec(id="classes", title="Classes drawn", metrics=("samples_classes",)),
+        lesson.PlotSpec(id="losses", title="Losses", metrics=("discriminator_loss", "generator_loss")),
+        lesson.PlotSpec(id="answers", title="Discriminator's answers", metrics=("real", "drawn"), format="percent"),
+        lesson.PlotSpec(id="gradient", title="Generator's gradient norm", metrics=("generator_gradient",), log=True),
+        lesson.PlotSpec(id="classes", title="Classes drawn", metrics=("samples_classes",)),
     )
     pictures = (
-        ImageGrid("samples", "Samples from the same noise", columns=10),
-        Bars("classes", f"Clear samples of each class among {DRAWN:,}"),
+        lesson.ImageGrid("samples", "Samples from the same noise", columns=10),
+        lesson.Bars("classes", f"Clear samples of each class among {DRAWN:,}"),
     )
     baseline = "course"
     presets = (
-        Preset(name="course", title="Course's values", help="RMSprop, one step each."),
-        Preset(
-            name="oscillation",
-            title="Oscillation",
-            help="A rate that overshoots.",
-            values={"learning_rate": 0.03, "dropout": 0.0},
+        lesson.preset("course", "Course's values", "RMSprop, one step each."),
+        lesson.preset("oscillation", "Oscillation", "A rate that overshoots.", learning_rate=0.03, dropout=0.0),
+        lesson.preset(
+            "mode-collapse",
+            "Mode collapse",
+            "A fast generator that draws few classes.",
+            optimizer="adam",
+            learning_rate=0.005,
+            dropout=0.0,
         ),
-        Preset(
-            name="mode-collapse",
-            title="Mode collapse",
-            help="A fast generator that draws few classes.",
-            values={"optimizer": "adam", "learning_rate": 0.005, "dropout": 0.0},
+        lesson.preset(
+            "vanishing-gradient",
+            "Vanishing gradient",
+            "A discriminator that is always sure.",
+            generator_loss="saturating",
+            discriminator_steps=5,
+            dropout=0.0,
         ),
-        Preset(
-            name="vanishing-gradient",
-            title="Vanishing gradient",
-            help="A discriminator that is always sure.",
-            values={"generator_loss": "saturating", "discriminator_steps": 5, "dropout": 0.0},
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 300, "evaluate_every": 100},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        Goal(
-            id="classes",
-            text="9 of 10 classes",
-            metric="samples_classes",
-            op=">=",
-            value=9,
-            detail="As the small classifier reads 1,000 samples.",
-            requires=(LONG_ENOUGH,),
-            question=ASKED,
-        ),
-        Goal(
-            id="strong",
-            text="9 of 10 classes against a strong discriminator",
-            metric="samples_classes",
-            op=">=",
-            value=9,
-            detail="As in *Vanishing gradient*, but repaired.",
-            requires=(LONG_ENOUGH, Requirement("discriminator_steps", least=5), Requirement("dropout", (0.0,))),
-            question=LOSSES,
+        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", (*LONG_ENOUGH, *lesson.needs()), question=1),
+        lesson.goal(
+            "strong",
+            "9 of 10 classes against a strong discriminator",
+            "samples_classes >= 9",
+            (*LONG_ENOUGH, *lesson.needs(discriminator_steps=lesson.at_least(5), dropout=0.0)),
+            question=2,
         ),
     )
+    goal_details = {
+        "classes": "As the small classifier reads 1,000 samples.",
+        "strong": "As in *Vanishing gradient*, but repaired.",
+    }
 
-    def build(self, setup: Setup[GanSettings]) -> Model:
+    def build(self, setup: lesson.Setup[GanSettings]) -> lesson.Model:
         """A generator from noise to pixels, a discriminator from pixels to one score, a small classifier."""
         options, data = setup.settings, setup.require_data()
         pixels = data.train.x.shape[1]
-        generator = dense_layers(setup, "generator", [options.noise, 256, pixels], leaky_relu, tf.sigmoid)
-        discriminator = dense_layers(setup, "discriminator", [pixels, 128, 1], leaky_relu)
-        classifier = dense_layers(setup, "classifier", [pixels, 128, data.classes], tf.nn.relu)
+        generator = lesson.dense_layers(setup, "generator", [options.noise, 256, pixels], lesson.leaky_relu, tf.sigmoid)
+        discriminator = lesson.dense_layers(setup, "discriminator", [pixels, 128, 1], lesson.leaky_relu)
+        classifier = lesson.dense_layers(setup, "classifier", [pixels, 128, data.classes], tf.nn.relu)
 
-        def judged(images: tf.Tensor, context: StepContext, tag: str) -> tf.Tensor:
+        def judged(images: tf.Tensor, context: lesson.StepContext, tag: str) -> tf.Tensor:
             """The discriminator's score of each image: above 0 it says real."""
             x = images
             for layer in discriminator[:-1]:
-                x = dropout(layer(x), options.dropout, context, f"{tag}/{layer.name}")
+                x = lesson.dropout(layer(x), options.dropout, context, f"{tag}/{layer.name}")
             return discriminator[-1](x)[:, 0]
 
-        def draw(context: StepContext) -> tf.Tensor:
-            return through(generator, context.sample_normal([options.noise], "noise"))
+        def draw(context: lesson.StepContext) -> tf.Tensor:
+            return lesson.through(generator, context.sample_normal([options.noise], "noise"))
 
-        def discriminator_loss(batch: Batch, context: StepContext) -> Loss:
+        def discriminator_loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             real, drawn = judged(batch.x, context, "real"), judged(draw(context), context, "drawn")
             answers = {"real": batch.mean(tf.sigmoid(real)), "drawn": batch.mean(tf.sigmoid(drawn))}
-            return Loss(batch.mean(tf.nn.softplus(-real) + tf.nn.softplus(drawn)), answers)
+            return lesson.Loss(batch.mean(tf.nn.softplus(-real) + tf.nn.softplus(drawn)), answers)
 
-        def generator_loss(batch: Batch, context: StepContext) -> Loss:
+        def generator_loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             score = judged(draw(context), context, "drawn")
             saturating = options.generator_loss == "saturating"
-            return Loss(batch.mean(-tf.nn.softplus(score) if saturating else tf.nn.softplus(-score)))
+            return lesson.Loss(batch.mean(-tf.nn.softplus(score) if saturating else tf.nn.softplus(-score)))
 
-        def classifier_loss(batch: Batch, _: StepContext) -> Loss:
-            logits = through(classifier, batch.x)
-            return Loss(batch.mean(cross_entropy(logits, batch.y)), {"accuracy": batch.mean(correct(logits, batch.y))})
+        def classifier_loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            logits = lesson.through(classifier, batch.x)
+            return lesson.Loss(
+                batch.mean(lesson.cross_entropy(logits, batch.y)),
+                {"accuracy": batch.mean(lesson.correct(logits, batch.y))},
+            )
 
         def answers(z: tf.Tensor) -> tf.Tensor:
             """What the classifier reads in the images drawn from the noise ``z``: [batch, classes] of 0 and 1."""
-            answer = tf.nn.softmax(through(classifier, through(generator, z)))
+            answer = tf.nn.softmax(lesson.through(classifier, lesson.through(generator, z)))
             return tf.cast(answer > CLEAR, tf.float32)
 
         def classes(means: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, float]:
@@ -248,28 +179,30 @@ class Gan(Exercise[GanSettings]):
         noise = random.normal([DRAWN, options.noise], setup.seed, "noise of the evaluation")
 
         parts = [
-            Part(
+            lesson.Part(
                 "discriminator",
-                variables_of(discriminator),
+                lesson.variables_of(discriminator),
                 discriminator_loss,
                 setup.optimizer(),
                 options.discriminator_steps,
                 fresh_batches=True,
             ),
-            Part("generator", variables_of(generator), generator_loss, setup.optimizer(), options.generator_steps),
-            Part("classifier", variables_of(classifier), classifier_loss, setup.optimizer()),
+            lesson.Part(
+                "generator", lesson.variables_of(generator), generator_loss, setup.optimizer(), options.generator_steps
+            ),
+            lesson.Part("classifier", lesson.variables_of(classifier), classifier_loss, setup.optimizer()),
         ]
-        drawn = Samples(noise.numpy(), np.zeros(DRAWN, np.int32))
-        return Model(
+        drawn = lesson.Samples(noise.numpy(), np.zeros(DRAWN, np.int32))
+        return lesson.Model(
             parts=parts,
             evaluate=lambda batch: {"answers": answers(batch.x)},  # here a sample is noise
             summarize=classes,
             evaluation_sets={"samples": drawn},
             pictures={
-                "samples": lambda: as_images(through(generator, noise[:100]), data),
+                "samples": lambda: lesson.as_images(lesson.through(generator, noise[:100]), data),
                 "classes": lambda: tf.reduce_sum(answers(noise), 0),
             },
-            coder=Coder(options.noise, lambda code: through(generator, code)),
+            coder=lesson.Coder(options.noise, lambda code: lesson.through(generator, code)),
         )
 
 

@@ -10,110 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.datasets.dataset import DataSet
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.images import as_images, augment, mistakes
-from clew_agent.training.judging import LOSS, TEST_ACCURACY, TEST_LOSS, VALIDATION_ACCURACY, VALIDATION_LOSS
-from clew_agent.training.layers import (
-    BatchNorm,
-    correct,
-    cross_entropy,
-    dense_layers,
-    dropout,
-    variables_of,
-    weights_of,
-)
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import (
-    BatchSettings,
-    BatchSize,
-    EvaluateEvery,
-    LearningRate,
-    OptimizerName,
-    OrderName,
-    Steps,
-)
-from clew_shared.base.problem import problem
-from clew_shared.cards import (
-    Bars,
-    Distributions,
-    Gallery,
-    Goal,
-    HistogramPlot,
-    Lane,
-    MetricSpec,
-    PlotSpec,
-    Preset,
-    RaceSpec,
-    Requirement,
-)
-from clew_shared.params import Condition, Knob
-
-GUIDE = """\
-## Learned, or learned by heart
-
-What counts is the error on images that the network has never seen. A large network can learn a few images by heart,
-the wrongly labelled ones as well: the training error goes to 0, and the validation error stays where it is. Here 1000
-images train a network with 269,322 weights, and every tenth image has a wrong label. What helps?
-
-## What to do
-
-1. Press **Run**. The training error goes to 0 although every tenth label is wrong. What happens to the validation
-   error and the validation loss? The star marks the best step of the validation error: the *sweet spot*.
-2. Start the *Race of remedies*. Each lane changes one thing. Which of them keeps the validation error down?
-3. Set *Stop early after* to 3 evaluations and run again. What does that save, and what does it not?
-4. Draw a learning curve: press *Sweep…* and try 100, 300 and 1000 training images, on MNIST 10,000 too, with the seeds
-   1 to 3. In *Compare* choose *Scatter* and *Training images*, and look at the training error, then at the validation
-   error. Would ten times as many images help? Each run has 2000 steps: it sees 100 images 1000 times, 10,000 ten times.
-5. See bias and variance: set *Networks* to 3. Each of the three has other images and other initial weights, those of a
-   seed of its own, and they vote on each validation image. What the vote still gets wrong is mostly *bias*; what it
-   saves is *variance*. Sweep the *L2 penalty* over 0, 0.01 and 0.03, then *Units* over 4, 32 and 512. Where does the
-   vote save much of the error, and where little? (The band that *Compare* draws around several seeds shows neither:
-   only how far the error itself moves.)
-6. Cross-validate: set *Folds* to 5 and sweep the *L2 penalty* over 0, 0.001 and 0.01 with the seeds 1 to 5, one for
-   each fold. Choose by the mean of the validation error. Only then look at the test error.
-
-## What to watch
-
-*Error* has the training images as they are, without dropout or augmentation, and the validation images. A training
-error below 10 % means that wrong labels were learnt by heart: with 10 % wrong labels, a training error of 10 % is a
-good sign. With several networks the errors are their means, and *Error of the vote* lies below. *Pictures* has both as
-bars, with their difference and the share of answers that are unlike the vote.
-
-## Questions
-
-- The validation loss may double while the validation error stays the same. How can that be?
-- Which remedies make the training error larger, and why is that no fault?
-- Why do you choose by the validation error and not by the test error, and what is a fold still worth after you have
-  looked at it a hundred times?
-- With plain gradient descent, L2 and *Weight decay* can do the same. Why not with Adam?
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3 on MNIST and 2000 steps the validation error ended at 13.7 to 15.0 % without a remedy, 13.2 to
-> 15.7 % with an L2 penalty of 0.001, 13.6 to 15.1 % with batch normalisation, 11.5 to 13.5 % with dropout, 8.1 to 10.7
-> % with augmentation, 21.4 to 26.5 % with 250 images and 10.2 to 12.0 % with 4000. Without wrong labels it was 8.3 to
-> 9.3 %. So of a small L2 penalty and of batch normalisation nothing can be said here. Each run took 8 to 30 seconds on
-> two busy cores.
-
-> **Hint: the sweet spot**
-> Without a remedy and with seed 1, the validation loss is lowest at step 150, with an error of 11.9 %. *Stop early
-> after* 3 evaluations ended at step 300 with 14.1 %: it saved 1700 steps. Only a checkpoint of step 150 would have
-> saved the rest. With the seeds 2 and 3 it is lowest at the steps 150 and 200, with 13.2 and 12.8 %.
-
-> **Hint: bias and variance**
-> Three networks of 256 units without a penalty got 14.2 and 14.3 % of the validation images wrong, and their votes 8.3
-> and 8.5 % (seeds 1 and 4 on MNIST): two fifths of the error are variance. With a penalty of 0.03 it was 15.6 to 18.0
-> and 13.2 to 15.1 % (seeds 1, 4 and 7): they make nearly the same mistakes, and that is bias. With 512 units it was
-> 13.1 to 13.9 and 7.6 to 7.9 %. A network that is too small has more of both, 31.6 to 38.0 and 19.7 to 22.6 % with 4
-> units: it lacks what the borders need, and where it began decides what it makes of that. Even nine networks of 4 units
-> together, 14.4 %, are no better than one of 512, 13.4 %. The vote of nine of 512 got 5.8 % wrong: more than half of
-> what one gets wrong is variance (seed 1).
-
-> **Hint: more than one remedy**
-> Augmentation, dropout and a small L2 penalty together brought the test error to 5.0 to 6.1 % on MNIST and to 7.3 to
-> 7.7 % on the small digits (seeds 1 to 3). The training error was 10.1 to 13.3 %, which is about what is labelled
-> wrongly. Augmentation alone brought it to 9.0 to 11.1 and 9.0 to 12.3 %.
-"""
+from clew_agent import lesson
 
 LAYERS = 2
 VOTES = ("one network wrong", "the vote wrong", "put right by the vote", "unlike the vote")
@@ -121,12 +18,12 @@ JUDGED = 2000
 """Training images whose error is measured: as they are, without dropout or augmentation."""
 
 
-class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
+class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """How much there is to learn from, and what keeps the network from learning it by heart."""
 
     images: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Training images",
             "How many images there are to learn from. Which ones is decided by the seed.",
             "Data",
@@ -137,7 +34,7 @@ class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 1000
     wrong_labels: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Wrong labels",
             "Share of the training images that get another label, drawn at random: what a network can only learn by"
             " heart. Validation and test images keep theirs.",
@@ -148,7 +45,7 @@ class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 0.1
     folds: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Folds",
             "Cross-validation: the images are cut into so many parts, of which one validates and the others train."
             " Seed 1 holds out the first part, seed 2 the second, and so on. 0: the data set's own validation images.",
@@ -159,26 +56,28 @@ class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 0
     networks: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Networks",
             "How many networks are trained side by side, each with the images and initial weights of a seed of its own:"
             " the run's and the next ones. They vote on each validation image; errors and losses are their means.",
             "Network",
             ge=1,
             le=9,
-            shown_when=Condition("folds", ("0", "1")),
+            shown_when=lesson.Condition("folds", ("0", "1")),
         ),
     ] = 1
     augmentation: Annotated[
         bool,
-        Knob("Augmentation", "Shift, turn and scale each training image a little, differently in every step.", "Data"),
+        lesson.Knob(
+            "Augmentation", "Shift, turn and scale each training image a little, differently in every step.", "Data"
+        ),
     ] = False
     units: Annotated[
-        int, Knob("Units", "Units of each of the two hidden layers.", "Network", ge=1, le=2048, log=True)
+        int, lesson.Knob("Units", "Units of each of the two hidden layers.", "Network", ge=1, le=2048, log=True)
     ] = 256
     l2: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "L2 penalty",
             "The loss grows by this number times the sum of all squared weights. 0: none.",
             "Network",
@@ -189,27 +88,27 @@ class GeneralisationSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 0.0
     dropout: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Dropout", "Share of the hidden units that is switched off at random in each step.", "Network", ge=0, lt=1
         ),
     ] = 0.0
     batch_norm: Annotated[
-        bool, Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
+        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
     ] = False
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 50
-    order: OrderName = "shuffle"
-    steps: Steps = 2000
-    evaluate_every: EvaluateEvery = 50
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-3
+    batch_size: lesson.BatchSize = 50
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 2000
+    evaluate_every: lesson.EvaluateEvery = 50
 
 
-def error(of: str, label: str) -> MetricSpec:
+def error(of: str, label: str) -> lesson.MetricSpec:
     """The share of wrong answers in one set of images."""
-    return MetricSpec(name=f"{of}_error", label=label, per_step=False, better="lower", format="percent")
+    return lesson.MetricSpec(name=f"{of}_error", label=label, per_step=False, better="lower", format="percent")
 
 
-class Generalisation(Exercise[GeneralisationSettings]):
+class Generalisation(lesson.Exercise[GeneralisationSettings]):
     """Two hidden layers and few images: the error on these against that on others."""
 
     id = "generalisation"
@@ -219,128 +118,119 @@ class Generalisation(Exercise[GeneralisationSettings]):
     course = "Jülich, deep learning on JURECA; CINECA, best practices"
     minutes = 40
     summary = "Train with few images, see the training error leave the validation error behind, and close the gap."
-    guide = GUIDE
     Settings = GeneralisationSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "classes"
     jit = False  # XLA cannot move images
     metrics = (
-        LOSS,
-        MetricSpec(name="train_loss", label="Loss of training images", per_step=False, better="lower"),
-        VALIDATION_LOSS,
-        TEST_LOSS,
+        lesson.LOSS,
+        lesson.MetricSpec(name="train_loss", label="Loss of training images", per_step=False, better="lower"),
+        lesson.VALIDATION_LOSS,
+        lesson.TEST_LOSS,
         error("train", "Training error"),
         error("validation", "Validation error"),
-        MetricSpec(name="validation_vote", label="Error of the vote", per_step=False, better="lower", format="percent"),
-        MetricSpec(name="validation_disagreement", label="Answers unlike the vote", per_step=False, format="percent"),
+        lesson.MetricSpec(
+            name="validation_vote", label="Error of the vote", per_step=False, better="lower", format="percent"
+        ),
+        lesson.MetricSpec(
+            name="validation_disagreement", label="Answers unlike the vote", per_step=False, format="percent"
+        ),
         error("test", "Test error"),
-        VALIDATION_ACCURACY,
-        TEST_ACCURACY,
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_ACCURACY,
     )
     plots = (
-        PlotSpec(
+        lesson.PlotSpec(
             id="error", title="Error", metrics=("validation_error", "train_error", "validation_vote"), format="percent"
         ),
-        PlotSpec(id="loss", title="Loss", metrics=("validation_loss", "train_loss"), log=True),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("validation_loss", "train_loss"), log=True),
     )
     pictures = (
-        Gallery("mistakes", "Wrong answers to validation images"),
-        HistogramPlot("weights", "Weights of the first layer", log_y=True),
-        Distributions("spread", "Weights of each layer over the steps"),
-        Bars("votes", "Answers of the networks to validation images", labels=VOTES),
+        lesson.Gallery("mistakes", "Wrong answers to validation images"),
+        lesson.HistogramPlot("weights", "Weights of the first layer", log_y=True),
+        lesson.Distributions("spread", "Weights of each layer over the steps"),
+        lesson.Bars("votes", "Answers of the networks to validation images", labels=VOTES),
     )
     picture_seconds = 1.0
     baseline = "nothing"
     presets = (
-        Preset(name="nothing", title="No remedy", help="1000 images that are learned by heart."),
-        Preset(name="l2", title="L2 penalty", values={"l2": 1e-3}, help="Large weights cost something."),
-        Preset(name="dropout", title="Dropout", values={"dropout": 0.5}, help="No unit can rely on another one."),
-        Preset(name="augmentation", title="Augmentation", values={"augmentation": True}, help="No image comes twice."),
-        Preset(
-            name="batch-norm", title="Batch normalisation", values={"batch_norm": True}, help="Each batch adds noise."
-        ),
-        Preset(
-            name="early", title="Early stopping", values={"patience": 3}, help="Stop soon after validation was best."
-        ),
-        Preset(name="folds", title="Five folds", values={"folds": 5}, help="With the seeds 1 to 5."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 100, "images": 200, "units": 64, "networks": 3},
-            data="digits",
-            help="The built-in small digits.",
+        lesson.preset("nothing", "No remedy", "1000 images that are learned by heart."),
+        lesson.preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
+        lesson.preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
+        lesson.preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
+        lesson.preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
+        lesson.preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
+        lesson.preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
+        lesson.preset(
+            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, images=200, units=64, networks=3
         ),
     )
     goals = (
-        Goal(
-            id="mnist",
-            text="Test error 6 %",
-            metric="test_error",
-            op="<=",
-            value=0.06,
-            detail="At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-            data="mnist",
-            requires=(Requirement("images", most=1000), Requirement("wrong_labels", least=0.1)),
+        lesson.goal(
+            "mnist",
+            "Test error 6 %",
+            "test_error <= 0.06 on mnist",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
         ),
-        Goal(
-            id="digits",
-            text="Test error 8.5 % on the small digits",
-            metric="test_error",
-            op="<=",
-            value=0.085,
-            detail="At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-            data="digits",
-            requires=(Requirement("images", most=1000), Requirement("wrong_labels", least=0.1)),
+        lesson.goal(
+            "digits",
+            "Test error 8.5 % on the small digits",
+            "test_error <= 0.085 on digits",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
         ),
     )
+    goal_details = {
+        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+    }
     races = (
-        RaceSpec(
-            id="remedies",
-            title="Race of remedies",
-            steps=2000,
-            metric="validation_error",
-            help="All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
-            lanes=(
-                Lane(name="nothing", values={}),
-                Lane(name="L2 penalty", values={"l2": 1e-3}),
-                Lane(name="dropout", values={"dropout": 0.5}),
-                Lane(name="augmentation", values={"augmentation": True}),
-                Lane(name="batch normalisation", values={"batch_norm": True}),
-                Lane(name="a quarter of the images", values={"images": 250}),
+        lesson.race(
+            "remedies",
+            "Race of remedies",
+            "validation_error",
+            2000,
+            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
+            lesson.lane(
+                "nothing",
             ),
+            lesson.lane("L2 penalty", l2=1e-3),
+            lesson.lane("dropout", dropout=0.5),
+            lesson.lane("augmentation", augmentation=True),
+            lesson.lane("batch normalisation", batch_norm=True),
+            lesson.lane("a quarter of the images", images=250),
         ),
     )
 
-    def build(self, setup: Setup[GeneralisationSettings]) -> Model:
+    def build(self, setup: lesson.Setup[GeneralisationSettings]) -> lesson.Model:
         """Networks of dense layers side by side, as a rule one; each remedy acts in training alone."""
         options, data = setup.settings, setup.require_data()
         features, count = data.train.x.shape[1], options.networks if options.folds < 2 else 1
         networks = [Network(setup, number) for number in range(count)]
         found = [few_images(data, options, network.seed) for network in networks]
         held_out, labels = found[0][1], [tf.constant(train.y) for train, _ in found]
-        train = Samples(np.concatenate([own.x for own, _ in found], 1), found[0][0].y)
+        train = lesson.Samples(np.concatenate([own.x for own, _ in found], 1), found[0][0].y)
 
-        def seen(batch: Batch) -> list[tuple[Network, tf.Tensor, tf.Tensor]]:
+        def seen(batch: lesson.Batch) -> list[tuple[Network, tf.Tensor, tf.Tensor]]:
             """Each network with its own images and labels where it trains, with the same as the others elsewhere."""
             if batch.x.shape[1] == features:
                 return [(network, batch.x, batch.y) for network in networks]
             images = tf.split(batch.x, count, 1)
             return [(networks[k], images[k], tf.gather(labels[k], batch.index)) for k in range(count)]
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             """The sum, so that each network learns as it would alone. What is recorded is the mean."""
             total = tf.add_n([network.loss(x, y, batch, context) for network, x, y in seen(batch)])
-            return Loss(total, {"loss": total / count})
+            return lesson.Loss(total, {"loss": total / count})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             """Means over the networks, and what becomes of their answers when they vote."""
             scored = [(network.scores(x), y) for network, x, y in seen(batch)]
-            right = tf.add_n([correct(scores, y) for scores, y in scored]) / count
+            right = tf.add_n([lesson.correct(scores, y) for scores, y in scored]) / count
             vote = voted([scores for scores, _ in scored])
-            alike = tf.add_n([correct(scores, vote) for scores, _ in scored]) / count
+            alike = tf.add_n([lesson.correct(scores, vote) for scores, _ in scored]) / count
             return {
-                "loss": tf.add_n([cross_entropy(scores, y) for scores, y in scored]) / count,
+                "loss": tf.add_n([lesson.cross_entropy(scores, y) for scores, y in scored]) / count,
                 "error": 1 - right,
                 "accuracy": right,
                 "vote": tf.cast(tf.not_equal(vote, batch.y), tf.float32),
@@ -350,7 +240,7 @@ class Generalisation(Exercise[GeneralisationSettings]):
         def scores(x: tf.Tensor) -> tf.Tensor:
             return tf.add_n([network.scores(x) for network in networks]) / count
 
-        shown = Batch(tf.constant(held_out.x), tf.constant(held_out.y), tf.range(len(held_out.x)))
+        shown = lesson.Batch(tf.constant(held_out.x), tf.constant(held_out.y), tf.range(len(held_out.x)))
         x, y = shown.x[:500], shown.y[:500]
 
         def votes() -> tf.Tensor:
@@ -358,20 +248,22 @@ class Generalisation(Exercise[GeneralisationSettings]):
             return tf.stack([means["error"], means["vote"], means["error"] - means["vote"], means["disagreement"]])
 
         pictures: dict[str, Callable[[], object]] = {
-            "mistakes": lambda: mistakes(as_images(x, data), y, voted([network.scores(x) for network in networks])),
+            "mistakes": lambda: lesson.mistakes(
+                lesson.as_images(x, data), y, voted([network.scores(x) for network in networks])
+            ),
             "weights": lambda: tf.reshape(networks[0].layers[0].weights, [-1]),
-            "spread": lambda: weights_of(networks[0].layers),
+            "spread": lambda: lesson.weights_of(networks[0].layers),
         }
         if count > 1:
             pictures["votes"] = votes
         sets = {
-            "train": Samples(train.x[:JUDGED], train.y[:JUDGED]),
+            "train": lesson.Samples(train.x[:JUDGED], train.y[:JUDGED]),
             "validation": held_out,
-            "test": Samples(data.test.x, data.test.y),
+            "test": lesson.Samples(data.test.x, data.test.y),
         }
         variables = {name: one for network in networks for name, one in network.variables.items()}
-        return Model(
-            parts=[Part("network", variables, loss, setup.optimizer())],
+        return lesson.Model(
+            parts=[lesson.Part("network", variables, loss, setup.optimizer())],
             train=train,
             evaluate=evaluate,
             evaluation_sets=sets,
@@ -384,20 +276,22 @@ class Generalisation(Exercise[GeneralisationSettings]):
 class Network:
     """Two hidden layers with the initial weights of a seed: the run's own for ``number`` 0, then the next ones."""
 
-    def __init__(self, setup: Setup[GeneralisationSettings], number: int) -> None:
+    def __init__(self, setup: lesson.Setup[GeneralisationSettings], number: int) -> None:
         options, data = setup.settings, setup.require_data()
         self.seed, self._options, self._shape = setup.seed + number, options, data.image_shape
         sizes = [data.train.x.shape[1], *[options.units] * LAYERS, data.classes]
-        self.layers = dense_layers(replace(setup, seed=self.seed), "layer", sizes, tf.identity)
-        self._norms = [BatchNorm.make(options.units) for _ in range(LAYERS) if options.batch_norm]
+        self.layers = lesson.dense_layers(replace(setup, seed=self.seed), "layer", sizes, tf.identity)
+        self._norms = [lesson.BatchNorm.make(options.units) for _ in range(LAYERS) if options.batch_norm]
         named = {f"norm{place}": norm for place, norm in enumerate(self._norms, 1)}
-        trained = {f"{name}_{key}": one for name, norm in named.items() for key, one in norm.trained().items()}
-        averages = {f"{name}_{key}": one for name, norm in named.items() for key, one in norm.averages().items()}
         own = f"network{number + 1}_" if number else ""
-        self.variables = {f"{own}{name}": one for name, one in {**variables_of(self.layers), **trained}.items()}
-        self.averages = {f"{own}{name}": one for name, one in averages.items()}
+        self.variables = {
+            f"{own}{name}": one for name, one in {**lesson.variables_of(self.layers), **lesson.trained(named)}.items()
+        }
+        self.averages = {f"{own}{name}": one for name, one in lesson.averages(named).items()}
 
-    def scores(self, x: tf.Tensor, training: Batch | None = None, context: StepContext | None = None) -> tf.Tensor:
+    def scores(
+        self, x: tf.Tensor, training: lesson.Batch | None = None, context: lesson.StepContext | None = None
+    ) -> tf.Tensor:
         """float32 [batch, classes]."""
         for place, layer in enumerate(self.layers[:-1]):
             x = layer(x)
@@ -406,15 +300,15 @@ class Network:
                 x = norm.predict(x) if training is None else norm.train(x, training)
             x = tf.nn.relu(x)
             if context is not None:
-                x = dropout(x, self._options.dropout, context, f"dropout{place}")
+                x = lesson.dropout(x, self._options.dropout, context, f"dropout{place}")
         return self.layers[-1](x)
 
-    def loss(self, x: tf.Tensor, y: tf.Tensor, batch: Batch, context: StepContext) -> tf.Tensor:
+    def loss(self, x: tf.Tensor, y: tf.Tensor, batch: lesson.Batch, context: lesson.StepContext) -> tf.Tensor:
         """The loss of a batch that these images and labels are of."""
         options, own = self._options, replace(context, seed=self.seed)
         if options.augmentation:
-            x = tf.reshape(augment(tf.reshape(x, [-1, *self._shape]), own), tf.shape(x))
-        value = batch.mean(cross_entropy(self.scores(x, batch, own), y))
+            x = tf.reshape(lesson.augment(tf.reshape(x, [-1, *self._shape]), own), tf.shape(x))
+        value = batch.mean(lesson.cross_entropy(self.scores(x, batch, own), y))
         if options.l2:
             value += options.l2 * tf.add_n([tf.reduce_sum(tf.square(layer.weights)) for layer in self.layers])
         return value
@@ -429,7 +323,9 @@ def voted(scores: Sequence[tf.Tensor]) -> tf.Tensor:
     return tf.argmax(votes + probability / 2, 1, tf.int32)
 
 
-def few_images(data: DataSet, options: GeneralisationSettings, seed: int) -> tuple[Samples, Samples]:
+def few_images(
+    data: lesson.DataSet, options: GeneralisationSettings, seed: int
+) -> tuple[lesson.Samples, lesson.Samples]:
     """The images that train, and those that validate.
 
     Each seed draws its own: fewer images are the beginning of more, but which labels are wrong, and how, is drawn for
@@ -439,16 +335,16 @@ def few_images(data: DataSet, options: GeneralisationSettings, seed: int) -> tup
     count, folds = options.images, options.folds
     if count > len(data.train):
         text = f"There are {len(data.train):,} training images in {data.name}, fewer than the {count:,} asked for."
-        raise problem("exercise.images", text, f"Ask for {len(data.train):,} images or fewer.", "images")
+        raise lesson.problem("exercise.images", text, f"Ask for {len(data.train):,} images or fewer.", "images")
     draw = np.random.default_rng(0 if folds > 1 else seed)
     drawn = draw.permutation(len(data.train))[:count]
     x, right = data.train.x[drawn], data.train.y[drawn]
     other = (right + draw.integers(1, data.classes, count)) % data.classes
     y = np.where(draw.random(count) < options.wrong_labels, other, right).astype(np.int32)
     if folds < 2:
-        return Samples(x, y), Samples(data.validation.x, data.validation.y)
+        return lesson.Samples(x, y), lesson.Samples(data.validation.x, data.validation.y)
     kept, held_out = fold(count, folds, (seed - 1) % folds)
-    return Samples(x[kept], y[kept]), Samples(x[held_out], right[held_out])
+    return lesson.Samples(x[kept], y[kept]), lesson.Samples(x[held_out], right[held_out])
 
 
 def fold(count: int, folds: int, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -11,82 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import LOSS, TEST_LOSS, VALIDATION_LOSS
-from clew_agent.training.layers import cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, ConfusionMatrix, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
-from clew_shared.params import Choice, Condition, Knob
-
-ASKED = "A gate that keeps 98 % in each step: what does it leave after 100 steps? What would you choose for 200?"
-PLACES = "Why does attention need a place for each step when it copies, but hardly when it adds?"
-GUIDE = f"""\
-## Remember what was seen long ago
-
-A network that reads step by step has only its *state* to remember with. To learn what is worth keeping, it needs a
-gradient that goes back from the answer to the step where it was seen. In a simple cell every step changes that
-gradient by about the same factor, so it vanishes or explodes. A gate can let the state through as it is. *Attention*
-needs no way back: it looks at all steps at once.
-
-Three tasks need a memory. Their sequences are made from the seed:
-
-- *Adding*: each step has a number from 0 to 1, and two steps are marked, one in each half. The answer is the sum of
-  the two marked numbers. It is right within 0.04.
-- *Copying*: the first four steps show symbols of eight kinds. Long after, the last four steps ask for them in their
-  order.
-- *Sine with noise*: a wave with a period of 8 to 40 steps, and noise on each value. The answer is the next value
-  without noise, within 0.1.
-
-## What to do
-
-1. Press **Run**: a simple cell adds over 100 steps. Compare *Loss* with *Loss without memory*. Has it learned
-   anything?
-2. Make the sequences shorter, 50 steps, then 20. From which length on does the simple cell learn?
-3. Start the *Memory race*: four networks and the same sums. Then compare *Gradient at the first step* of the four.
-4. Run with attention and open *Pictures*. Each row of *Where the answer looks* is a test sequence; the rows are in the
-   order of their first marks. What does the network look at?
-5. Choose *Copying*, 50 steps, GRU and *Keep* 0. It answers by chance, one of eight. Then set *Keep* to 1. Why does
-   that help?
-6. Choose *Sine with noise*. Which of the four networks is best now?
-
-## What to watch
-
-*Loss without memory* is the loss of the best answer that looks at nothing. A network whose loss stays there remembers
-nothing of use. *Gradient at the first step* says how much the loss of a batch depends on what the network has before
-the first step (of attention: on the place of the first step). Where the curve has a gap, the gradient is 0: too small
-for 32 bits. In *Pictures* the bars show, for each step, the mean length of the gradients of single sequences; it is
-larger than the length of their mean, which the curve shows.
-
-## Questions
-
-- If each step leaves 0.8 of a gradient, what is left of it after 20 steps, and after 100?
-- {ASKED}
-- Attention compares the last step with all others. How do its work and that of a cell grow with the length, and which
-  of the two can compute all steps at the same time?
-- {PLACES}
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3, adding over 100 steps and 2000 training steps, the test loss ended at 0.0004 to 0.0014 with
-> GRU, 0.0012 to 0.0045 with LSTM and 0.0002 with attention; 72 to 95, 44 to 84 and 98 to 99 % of the sums were right.
-> With seed 1 LSTM was ahead of GRU, with the seeds 2 and 3 far behind. The simple cell stayed where it is without
-> memory, at 0.161 and 0.172, with 8 and 7 % (seeds 1 and 2). Over 20 steps it reached 0.009, over 50 nothing yet. Its
-> gradient at the first step was about 10⁻¹⁶, GRU's 10⁻² at the end (seed 1). Each took 20 to 100 seconds on two very
-> busy cores.
-
-> **Hint: copying**
-> Over 50 steps GRU ended at 12.6 and 13.1 % with *Keep* 0, which is chance, and at 87.5 and 99.9 % with 1 (seeds 1 and
-> 2). With a rate of 0.01 as well it made no mistake. Attention copied over 200 steps without a mistake (seed 1).
-
-> **Hint: the wave**
-> Over 100 steps with noise 0.3 and the seeds 1 and 2, GRU ended at 83.5 and 83.8 %, LSTM at 75.5 and 78.0, attention at
-> 50.0 and 48.8 and the simple cell at 29.0 and 58.1 %. One head of attention takes a mean over the steps that it
-> chooses. A wave of unknown period asks for more than a mean.
-
-> **Hint: reach the goals**
-> Weights that still jump about answer a sum 0.05 too high and then 0.05 too low. A rate of 0.01 that falls along a
-> cosine brings GRU to 99.0 to 99.7 % of the sums and to 87.3 to 89.5 % of the waves (seeds 1 and 2).
-"""
+from clew_agent import lesson
 
 GATED = ("gru", "lstm")
 GATES = {"simple": 1, "gru": 3, "lstm": 4}
@@ -107,69 +32,73 @@ ROWS = 16
 """Answers whose attention the picture shows: fewer than the shortest sequence has steps."""
 
 
-class MemorySettings(BatchSettings, frozen=True, kw_only=True):
+class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """What is to be remembered, for how long, and by which network."""
 
     task: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Task",
             "Adding: the sum of two marked numbers. Copying: the first four symbols once more, at the end. Sine: the"
             " next value of a noisy wave.",
             "Task",
-            choices=(Choice("adding", "Adding"), Choice("copying", "Copying"), Choice("sine", "Sine with noise")),
+            choices=(
+                lesson.Choice("adding", "Adding"),
+                lesson.Choice("copying", "Copying"),
+                lesson.Choice("sine", "Sine with noise"),
+            ),
         ),
     ] = "adding"
     length: Annotated[
-        int, Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
+        int, lesson.Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
     ] = 100
     noise: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Noise",
             "Standard deviation of what is added to each value of the wave, whose height is 1.",
             "Task",
             ge=0,
             le=2,
-            shown_when=Condition("task", ("sine",)),
+            shown_when=lesson.Condition("task", ("sine",)),
         ),
     ] = 0.3
     cell: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cell",
             "What carries the first steps to the answer: a state that each step changes, or attention, which looks at"
             " all steps at once.",
             "Network",
             choices=(
-                Choice("simple", "Simple RNN"),
-                Choice("gru", "GRU"),
-                Choice("lstm", "LSTM"),
-                Choice("attention", "Attention"),
+                lesson.Choice("simple", "Simple RNN"),
+                lesson.Choice("gru", "GRU"),
+                lesson.Choice("lstm", "LSTM"),
+                lesson.Choice("attention", "Attention"),
             ),
         ),
     ] = "simple"
     keep: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Keep",
             "How far open the gate that keeps the state is at the start of training: at 0 it keeps half of the state"
             " in each step, at 1 73 %, at 4 98 %.",
             "Network",
             ge=-5,
             le=10,
-            shown_when=Condition("cell", GATED),
+            shown_when=lesson.Condition("cell", GATED),
         ),
     ] = 1.0
-    units: Annotated[int, Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 3e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 2000
+    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 3e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 2000
 
 
-class Memory(Exercise[MemorySettings]):
+class Memory(lesson.Exercise[MemorySettings]):
     """A sequence goes in step by step, and at its end the network is asked for what it saw."""
 
     id = "memory"
@@ -179,110 +108,86 @@ class Memory(Exercise[MemorySettings]):
     course = "IT4Innovations and CINECA, recurrent networks"
     minutes = 30
     summary = "Let a simple cell, GRU, LSTM and attention remember what they saw up to 200 steps ago."
-    guide = GUIDE
     Settings = MemorySettings
     revision = 1
     jit = True
     metrics = (
-        LOSS,
-        MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
-        MetricSpec(name="start_gradient", label="Gradient at the first step"),
-        VALIDATION_LOSS,
-        MetricSpec(
+        lesson.LOSS,
+        lesson.MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
+        lesson.MetricSpec(name="start_gradient", label="Gradient at the first step"),
+        lesson.VALIDATION_LOSS,
+        lesson.MetricSpec(
             name="validation_accuracy", label="Right in validation", per_step=False, better="higher", format="percent"
         ),
-        TEST_LOSS,
-        MetricSpec(name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"),
-        MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
+        lesson.TEST_LOSS,
+        lesson.MetricSpec(
+            name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"
+        ),
+        lesson.MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
-        PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
-        PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
+        lesson.PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
+        lesson.PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
     )
     pictures = (
-        Bars("gradients", "Gradient norm at each step", log=True),
-        ConfusionMatrix("attention", "Where the answer looks"),
+        lesson.Bars("gradients", "Gradient norm at each step", log=True),
+        lesson.ConfusionMatrix("attention", "Where the answer looks"),
     )
     baseline = "simple"
     presets = (
-        Preset(name="simple", title="Simple RNN", help="The state goes through one tanh in each step."),
-        Preset(name="gru", title="GRU", values={"cell": "gru"}, help="A gate says how much of the state stays."),
-        Preset(name="lstm", title="LSTM", values={"cell": "lstm"}, help="A memory that is added to, with three gates."),
-        Preset(
-            name="attention", title="Attention", values={"cell": "attention"}, help="No state: it looks at every step."
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 100, "length": 20, "cell": "attention"},
-            help="Short sequences, a few seconds.",
-        ),
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh in each step."),
+        lesson.preset("gru", "GRU", "A gate says how much of the state stays.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "A memory that is added to, with three gates.", cell="lstm"),
+        lesson.preset("attention", "Attention", "No state: it looks at every step.", cell="attention"),
+        lesson.preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
     )
     goals = (
-        Goal(
-            id="sums",
-            text="Add over 100 steps",
-            metric="test_accuracy",
-            op=">=",
-            value=0.95,
-            detail="95 % of the sums within 0.04, by a cell with gates.",
-            requires=(
-                Requirement("task", ("adding",)),
-                Requirement("length", least=100),
-                Requirement("cell", GATED),
-            ),
-            question=ASKED,
+        lesson.goal(
+            "sums",
+            "Add over 100 steps",
+            "test_accuracy >= 0.95",
+            lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
+            question=2,
         ),
-        Goal(
-            id="copy",
-            text="Copy over 50 steps",
-            metric="test_accuracy",
-            op=">=",
-            value=0.99,
-            detail="99 % of the symbols, by a cell with gates.",
-            requires=(
-                Requirement("task", ("copying",)),
-                Requirement("length", least=50),
-                Requirement("cell", GATED),
-            ),
+        lesson.goal(
+            "copy",
+            "Copy over 50 steps",
+            "test_accuracy >= 0.99",
+            lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
         ),
-        Goal(
-            id="far",
-            text="Copy over 200 steps",
-            metric="test_accuracy",
-            op=">=",
-            value=0.99,
-            detail="99 % of the symbols, by any network.",
-            requires=(Requirement("task", ("copying",)), Requirement("length", least=200)),
-            question=PLACES,
+        lesson.goal(
+            "far",
+            "Copy over 200 steps",
+            "test_accuracy >= 0.99",
+            lesson.needs(task="copying", length=lesson.at_least(200)),
+            question=4,
         ),
-        Goal(
-            id="wave",
-            text="Predict a wave",
-            metric="test_accuracy",
-            op=">=",
-            value=0.85,
-            detail="85 % of the next values within 0.1.",
-            requires=(
-                Requirement("task", ("sine",)),
-                Requirement("noise", least=0.3),
-                Requirement("length", most=100),
-            ),
+        lesson.goal(
+            "wave",
+            "Predict a wave",
+            "test_accuracy >= 0.85",
+            lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
         ),
     )
+    goal_details = {
+        "sums": "95 % of the sums within 0.04, by a cell with gates.",
+        "copy": "99 % of the symbols, by a cell with gates.",
+        "far": "99 % of the symbols, by any network.",
+        "wave": "85 % of the next values within 0.1.",
+    }
     races = (
-        RaceSpec(
-            id="memory",
-            title="Memory race",
-            steps=1000,
-            metric="validation_loss",
-            help="The same sums for all: which network remembers the first number?",
-            lanes=tuple(Lane(name=name, values={"cell": name}) for name in (*GATES, "attention")),
+        lesson.race(
+            "memory",
+            "Memory race",
+            "validation_loss",
+            1000,
+            "The same sums for all: which network remembers the first number?",
+            *(lesson.lane(name, cell=name) for name in (*GATES, "attention")),
         ),
     )
 
-    def build(self, setup: Setup[MemorySettings]) -> Model:
+    def build(self, setup: lesson.Setup[MemorySettings]) -> lesson.Model:
         """A network between the steps of a sequence and the answers at its end."""
         options = setup.settings
         task = make_task(options, setup.seed)
@@ -291,11 +196,11 @@ class Memory(Exercise[MemorySettings]):
         def judged(x: tf.Tensor, y: tf.Tensor, nudge: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
             return task.judge(network.answers(x, nudge), y)
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             value, right = judged(batch.x, batch.y)
-            return Loss(batch.mean(value), {"accuracy": batch.mean(right)})
+            return lesson.Loss(batch.mean(value), {"accuracy": batch.mean(right)})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             value, right = judged(batch.x, batch.y)
             return {"loss": value, "accuracy": right, "guess": task.guess(batch.y)}
 
@@ -314,9 +219,9 @@ class Memory(Exercise[MemorySettings]):
         if network.attention is not None:
             look, shown = network.attention, tf.constant(test.x[task.shown])
             pictures["attention"] = lambda: tf.reshape(look(shown), [-1, options.length])[:ROWS]
-        part = Part("memory", network.variables, loss, setup.optimizer())
+        part = lesson.Part("memory", network.variables, loss, setup.optimizer())
         held_out = {name: task.sets[name] for name in ("validation", "test")}
-        return Model(
+        return lesson.Model(
             parts=[part], train=task.sets["train"], evaluate=evaluate, evaluation_sets=held_out, pictures=pictures
         )
 
@@ -336,7 +241,7 @@ class Task:
     ``guess`` is the loss of the best answer without any memory. ``shown`` are the test sequences in a picture.
     """
 
-    sets: dict[str, Samples]
+    sets: dict[str, lesson.Samples]
     inputs: int
     answers: int
     outputs: int
@@ -350,7 +255,7 @@ def make_task(options: MemorySettings, seed: int) -> Task:
     """The chosen task, with sequences made for this seed."""
     draw = np.random.default_rng(seed)
     make = {"adding": adding, "copying": copying, "sine": sine}[options.task]
-    sets = {name: Samples(*make(draw, count, options)) for name, count in SIZES.items()}
+    sets = {name: lesson.Samples(*make(draw, count, options)) for name, count in SIZES.items()}
     shown = np.arange(ROWS)
     if options.task == "copying":
         kinds = ASK + 1
@@ -387,7 +292,7 @@ def make_task(options: MemorySettings, seed: int) -> Task:
 def judge_symbols(given: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The cross-entropy of the symbols of each sequence, and the share of them that are right."""
     labels = tf.cast(y, tf.int32)
-    value = cross_entropy(tf.reshape(given, [-1, SYMBOLS]), tf.reshape(labels, [-1]))
+    value = lesson.cross_entropy(tf.reshape(given, [-1, SYMBOLS]), tf.reshape(labels, [-1]))
     right = tf.cast(tf.equal(tf.argmax(given, 2, tf.int32), labels), tf.float32)
     return tf.reduce_mean(tf.reshape(value, [-1, COPIED]), 1), tf.reduce_mean(right, 1)
 
@@ -436,7 +341,7 @@ class Network:
     attention: Callable[[tf.Tensor], tf.Tensor] | None = None
 
 
-def make_recurrent(setup: Setup[MemorySettings], task: Task) -> Network:
+def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
     """A cell that reads one step after the other. ``start``, the state before the first, is trained like all others."""
     options = setup.settings
     units, width = options.units, STATES[options.cell] * options.units
@@ -494,7 +399,7 @@ def lstm(seen: tf.Tensor, state: tf.Tensor, of_state: tf.Variable, keep: float) 
     return tf.concat([tf.sigmoid(sums[3]) * tf.tanh(memory), memory], 1)
 
 
-def make_attention(setup: Setup[MemorySettings], task: Task) -> Network:
+def make_attention(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
     """One head of attention from the last steps to all (Vaswani et al., 2017), and a layer for the answer.
 
     Each step has a place, a trained vector: without it, attention could not know which step comes first. ``start`` is

@@ -11,94 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.exercises.activations import ACTIVATIONS
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.judging import (
-    CLASSIFICATION_METRICS,
-    CLASSIFICATION_PLOTS,
-)
-from clew_agent.training.layers import Dense, Layers, dense, through, variables_of
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import (
-    BatchSettings,
-    EvaluateEvery,
-    InitialWeights,
-    LearningRate,
-    OptimizerName,
-    OrderName,
-    Steps,
-)
-from clew_shared.base.problem import problem
-from clew_shared.cards import ByHand, Goal, Lane, Plane, Preset, RaceSpec, Requirement, Surface
-from clew_shared.params import Choice, Condition, Knob, read_points
+from clew_shared.params import read_points
 
-TWO_LINES = "The border of XOR is two lines. Why do two units seldom find it?"
-THREE_LINES = "Three lines enclose a disc. What do you expect of four units, and of eight?"
-GUIDE = f"""\
-## Bend the line
-
-A network with two inputs can be seen whole. Its inputs are a point in the plane, its answer is the probability that
-the point is of class 1, and the colours show that answer at every place. A single unit, the *perceptron* of 1958, adds
-up its weighted inputs: it can only draw a straight line. Hidden units draw several lines, and the last unit puts them
-together.
-
-## What to do
-
-1. Press **Run**, open *Pictures* and press *Play* there. Each of the four units turns its line, and the border of the
-   answer bends.
-2. Set *Hidden layers* to 0 and run again. What is the best that a line can do with XOR?
-3. Go back to one layer. How many units does XOR need? Start the *Race of units*.
-4. Set *Activation* to *None (linear)*. Why are four hidden units no better than a line now?
-5. Set *Initial weights* to *All zero*. Why does the network learn nothing?
-6. Choose *Circles*. How many lines does it take to enclose the disc? Then choose the preset *Two spirals*, and look at
-   the maps of the second layer.
-7. Look at *Loss over two weights* while you move the slider. Run with SGD and rates of 0.03 and 0.5: how does the path
-   change? Under *Record* you can choose other weights.
-8. Set the noise to 0.3, the training points to 20 and the units to 32. Compare training and test accuracy. Does an *L2
-   penalty* help?
-9. Choose *Your own* points and click them into the square: a few of class 1 in the middle of class 0, say. Can you
-   find points that 8 units cannot tell apart?
-10. Choose *By hand* above the curves: a training step of a network with two hidden units, one number after the other.
-    Compute each number yourself before you press **Step**. How does the mean loss change in the first four steps?
-
-## What to watch
-
-The line in *Answer* is where the network is undecided. *What each unit sees* has a map for each hidden unit and a row
-for each layer; its line is where the unit gives 0 (a sigmoid: 0.5). *Loss over two weights* shows the loss for other
-values of two weights, while all others are as they are at that step. So the map itself changes as the others learn.
-
-## Questions
-
-- {TWO_LINES}
-- A line can get two thirds of XOR right. Why does the training end at about a half?
-- What can a unit of the second layer draw that no unit of the first can?
-- {THREE_LINES}
-- All units of a layer have the same inputs. What would happen if they also had the same initial weights?
-
-> **Hint: numbers to compare with**
-> With seeds 1 to 3 and 2000 steps, the test accuracy for XOR was about 55 % without a hidden layer, 68 to 71 % with 1
-> unit, 69 to 88 % with 2, 93 % with 3, 97 to 99 % with 4 and 97 to 98 % with 8. With the linear activation it was 50
-> to 61 %, with weights that are all zero 50.0 %.
-
-> **Hint: the best line**
-> It cuts off one corner of the square: nearly all points of two quarters and about four fifths of the corner are on the
-> right side, two thirds in all. But the loss counts how wrong the others are, too, and it is lowest for a line that is
-> undecided everywhere.
-
-> **Hint: circles and spirals**
-> With the seeds 1 to 8 circles ended at 97 to 99 % with 3 units where the three lines found their places, and at about
-> 80 % where they did not (seeds 2 and 5). With the seeds 1 to 3 it was 81 to 83 % with 2 units and 98 % with 4.
-> Spirals: 67 to 75 % with one layer of 4 units, and 32 units are no better; two layers of 8 reach 93 to 96 %, and 97 to
-> 98 % in 6000 steps with a cosine schedule.
-
-> **Hint: learned by heart**
-> With 20 points and 32 units (seeds 1 to 3) the training accuracy is 100 % and the test accuracy 72 to 78 %; with 200
-> points and 4 units it is 80 to 85 %. An L2 penalty of 0.003 brings the 20 points to 76 to 80 %, which is hardly more
-> than what the seed does, and one of 0.03 only to 60 to 61 %. At a noise of 0.3 the classes overlap, and nobody can
-> tell all points apart.
-"""
-
-SMALL = (Requirement("layers", most=1), Requirement("units", most=3))
+SMALL = lesson.needs(layers=lesson.at_most(1), units=lesson.at_most(3))
 EDGE = 1.2
 """Half the side of the square that the pictures show."""
 FINE, COARSE = 64, 32
@@ -107,90 +24,90 @@ SIZES = {"validation": 500, "test": 500}
 RANGE, GRID, LOOKED_AT = 8.0, 25, 100
 """The loss surface: its weights go from minus to plus this, at so many places, for so many points."""
 
-
 MADE = ("xor", "circles", "moons", "spirals", "blobs")
 """Points that are made from the seed."""
 
 
-class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
+class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Which points, and which network is to tell them apart."""
 
     shape: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Points",
             "How the two classes lie in the plane.",
             "Data",
             choices=(
-                Choice("xor", "XOR"),
-                Choice("circles", "Circles"),
-                Choice("moons", "Moons"),
-                Choice("spirals", "Two spirals"),
-                Choice("blobs", "Gaussian blobs"),
-                Choice("own", "Your own"),
+                lesson.Choice("xor", "XOR"),
+                lesson.Choice("circles", "Circles"),
+                lesson.Choice("moons", "Moons"),
+                lesson.Choice("spirals", "Two spirals"),
+                lesson.Choice("blobs", "Gaussian blobs"),
+                lesson.Choice("own", "Your own"),
             ),
         ),
     ] = "xor"
     own: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Own points",
             "Click for class 0, right-click for class 1; click on a point to remove it. As text: x,y,class for each."
             " They train and test the network.",
             "Data",
-            shown_when=Condition("shape", ("own",)),
+            shown_when=lesson.Condition("shape", ("own",)),
             plane=True,
         ),
     ] = ""
     points: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Training points",
             "Half of them are of each class.",
             "Data",
             ge=10,
             le=5000,
             log=True,
-            shown_when=Condition("shape", MADE),
+            shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 200
     noise: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Noise",
             "Standard deviation of what is added to each coordinate; the plane is 2 wide.",
             "Data",
             ge=0,
             le=1,
-            shown_when=Condition("shape", MADE),
+            shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 0.05
     layers: Annotated[
-        int, Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6)
+        int,
+        lesson.Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6),
     ] = 1
     units: Annotated[
         int,
-        Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
+        lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
     ] = 4
     activation: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Activation",
             "What each hidden unit makes of the sum of its inputs.",
             "Network",
             choices=(
-                Choice("tanh", "tanh"),
-                Choice("sigmoid", "Sigmoid"),
-                Choice("relu", "ReLU"),
-                Choice("leaky-relu", "Leaky ReLU"),
-                Choice("linear", "None (linear)"),
+                lesson.Choice("tanh", "tanh"),
+                lesson.Choice("sigmoid", "Sigmoid"),
+                lesson.Choice("relu", "ReLU"),
+                lesson.Choice("leaky-relu", "Leaky ReLU"),
+                lesson.Choice("linear", "None (linear)"),
             ),
         ),
     ] = "tanh"
-    initial: InitialWeights = "glorot"
+    initial: lesson.InitialWeights = "glorot"
     l2: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "L2 penalty",
             "The loss grows by this number times the sum of all squared weights. 0: none.",
             "Network",
@@ -201,7 +118,7 @@ class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 0.0
     across: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Weight across",
             "The weight along the horizontal axis of the loss surface. Weights are numbered layer by layer and unit by"
             " unit; of each unit first those of its inputs, then its offset.",
@@ -212,19 +129,19 @@ class PerceptronSettings(BatchSettings, frozen=True, kw_only=True):
     ] = 1
     up: Annotated[
         int,
-        Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
+        lesson.Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
     ] = 2
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 0.03
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 0.03
     batch_size: Annotated[
-        int, Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
+        int, lesson.Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
     ] = 10
-    order: OrderName = "shuffle"
-    steps: Steps = 2000
-    evaluate_every: EvaluateEvery = 40
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 2000
+    evaluate_every: lesson.EvaluateEvery = 40
 
 
-class Perceptron(Exercise[PerceptronSettings]):
+class Perceptron(lesson.Exercise[PerceptronSettings]):
     """Layers of a few units, from a point in the plane to the probability that it is of class 1."""
 
     id = "perceptron"
@@ -234,85 +151,70 @@ class Perceptron(Exercise[PerceptronSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 30
     summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
-    guide = GUIDE
     Settings = PerceptronSettings
     revision = 1
     jit = True
-    metrics = CLASSIFICATION_METRICS
-    plots = CLASSIFICATION_PLOTS
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
     pictures = (
-        Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
+        lesson.Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
     )
     picture_seconds = 3.0
     baseline = "hidden"
     presets = (
-        Preset(name="hidden", title="Four hidden units", help="One hidden layer bends the line."),
-        Preset(name="line", title="A line", values={"layers": 0}, help="No hidden layer: one unit draws one line."),
-        Preset(
-            name="spirals",
-            title="Two spirals",
-            values={"shape": "spirals", "layers": 2, "units": 8},
-            help="A question for more than one layer.",
+        lesson.preset("hidden", "Four hidden units", "One hidden layer bends the line."),
+        lesson.preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
+        lesson.preset(
+            "spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8
         ),
-        Preset(name="tiny", title="Tiny", values={"steps": 100}, help="A second, to see that everything works."),
+        lesson.preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
     )
     goals = (
-        Goal(
-            id="xor",
-            text="XOR with three units",
-            metric="test_accuracy",
-            op=">=",
-            value=0.95,
-            detail="95 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(Requirement("shape", ("xor",)), *SMALL, Requirement("noise", least=0.05)),
-            question=TWO_LINES,
+        lesson.goal(
+            "xor",
+            "XOR with three units",
+            "test_accuracy >= 0.95",
+            (*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            question=1,
         ),
-        Goal(
-            id="circles",
-            text="Enclose the disc with three lines",
-            metric="test_accuracy",
-            op=">=",
-            value=0.97,
-            detail="97 % of the test points, in one hidden layer, at the end of the run.",
-            requires=(Requirement("shape", ("circles",)), *SMALL, Requirement("noise", least=0.05)),
-            question=THREE_LINES,
+        lesson.goal(
+            "circles",
+            "Enclose the disc with three lines",
+            "test_accuracy >= 0.97",
+            (*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            question=4,
         ),
-        Goal(
-            id="spirals",
-            text="97 % of two spirals",
-            metric="test_accuracy",
-            op=">=",
-            value=0.97,
-            detail="From 200 points, at the end of the run. Which network, and how does the rate have to change?",
-            requires=(
-                Requirement("shape", ("spirals",)),
-                Requirement("points", most=200),
-                Requirement("noise", least=0.05),
-            ),
+        lesson.goal(
+            "spirals",
+            "97 % of two spirals",
+            "test_accuracy >= 0.97",
+            lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
         ),
     )
-    by_hand = ByHand(
+    goal_details = {
+        "xor": "95 % of the test points, in one hidden layer, at the end of the run.",
+        "circles": "97 % of the test points, in one hidden layer, at the end of the run.",
+        "spirals": "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
+    }
+    by_hand = lesson.ByHand(
         weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
         points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),
         rate=0.5,
     )
     races = (
-        RaceSpec(
-            id="units",
-            title="Race of units",
-            steps=2000,
-            metric="validation_accuracy",
-            help="The same points for all: how many units does it take?",
-            lanes=tuple(
-                Lane(name=f"{units} units" if units > 1 else "1 unit", values={"units": units})
-                for units in (1, 2, 3, 4, 8)
-            ),
+        lesson.race(
+            "units",
+            "Race of units",
+            "validation_accuracy",
+            2000,
+            "The same points for all: how many units does it take?",
+            *(lesson.lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
         ),
     )
 
-    def build(self, setup: Setup[PerceptronSettings]) -> Model:
+    def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:
         """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
         options = setup.settings
         layers = make_layers(setup)
@@ -320,43 +222,43 @@ class Perceptron(Exercise[PerceptronSettings]):
         train = sets["train"]
 
         def judged(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            odds = through(layers, x)[:, 0]
+            odds = lesson.through(layers, x)[:, 0]
             right = tf.cast(tf.equal(odds > 0, tf.equal(y, 1)), tf.float32)
             return cross_entropy(odds, y), right
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             value, right = judged(batch.x, batch.y)
-            return Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
+            return lesson.Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             value, right = judged(batch.x, batch.y)
             return {"loss": value, "accuracy": right}
 
         shown = tf.constant(train.x), tf.constant(train.y)
         pictures: dict[str, Callable[[], object]] = {
-            "answer": lambda: (tf.reshape(tf.sigmoid(through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
+            "answer": lambda: (tf.reshape(tf.sigmoid(lesson.through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
             "loss": loss_surface(options, layers, *(one[:LOOKED_AT] for one in shown)),
         }
         if options.layers:
             pictures["units"] = lambda: units_seen(layers[:-1], options.activation)
-        part = Part("network", variables_of(layers), loss, setup.optimizer())
+        part = lesson.Part("network", lesson.variables_of(layers), loss, setup.optimizer())
         held_out = {name: sets[name] for name in SIZES}
-        return Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
+        return lesson.Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
 
 
 # --- Network ----------------------------------------------------------------------------------------------------------
 
 
-def make_layers(setup: Setup[PerceptronSettings]) -> Layers:
+def make_layers(setup: lesson.Setup[PerceptronSettings]) -> lesson.Layers:
     """The hidden layers, and one unit that answers."""
     options = setup.settings
     bend = ACTIVATIONS.get(options.activation, tf.identity)
     sizes = [2, *[options.units] * options.layers]
     hidden = [
-        dense(setup, f"layer{number}", (inputs, units), bend, options.initial)
+        lesson.dense(setup, f"layer{number}", (inputs, units), bend, options.initial)
         for number, (inputs, units) in enumerate(pairwise(sizes), 1)
     ]
-    return (*hidden, dense(setup, "output", (sizes[-1], 1), tf.identity, options.initial))
+    return (*hidden, lesson.dense(setup, "output", (sizes[-1], 1), tf.identity, options.initial))
 
 
 def cross_entropy(odds: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -364,7 +266,7 @@ def cross_entropy(odds: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.nn.softplus(tf.where(tf.equal(y, 1), -odds, odds))
 
 
-def penalty(options: PerceptronSettings, layers: Layers) -> tf.Tensor | float:
+def penalty(options: PerceptronSettings, layers: lesson.Layers) -> tf.Tensor | float:
     """What the weights themselves cost; the offsets cost nothing."""
     if not options.l2:
         return 0.0
@@ -376,14 +278,14 @@ def penalty(options: PerceptronSettings, layers: Layers) -> tf.Tensor | float:
 Array = npt.NDArray[np.float64]
 
 
-def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
+def make_sets(options: PerceptronSettings, seed: int) -> dict[str, lesson.Samples]:
     """Points for training, validation and test; those of one seed are always the same.
 
     A person's own points are all three.
     """
     if options.shape == "own":
         table = np.array(read_points(options.own))
-        samples = Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
+        samples = lesson.Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
         return dict.fromkeys(("train", *SIZES), samples)
     draw = np.random.default_rng(seed)
     make = {"xor": xor, "circles": circles, "moons": moons, "spirals": spirals, "blobs": blobs}[options.shape]
@@ -391,7 +293,7 @@ def make_sets(options: PerceptronSettings, seed: int) -> dict[str, Samples]:
     for name, count in {"train": options.points, **SIZES}.items():
         y = np.arange(count) % 2
         x = make(draw, y) + options.noise * draw.standard_normal((count, 2))
-        sets[name] = Samples(x.astype(np.float32), y.astype(np.int32))
+        sets[name] = lesson.Samples(x.astype(np.float32), y.astype(np.int32))
     return sets
 
 
@@ -439,7 +341,7 @@ def plane(size: int) -> tf.Tensor:
     return tf.constant(np.stack([x.ravel(), y.ravel()], 1), tf.float32)
 
 
-def units_seen(hidden: Sequence[Dense], activation: str) -> tf.Tensor:
+def units_seen(hidden: Sequence[lesson.Dense], activation: str) -> tf.Tensor:
     """What each unit gives at each place, as [layers, units, height, width]: 0.5 is 0, and of what has no end 0 and 1
     are the farthest from it."""
     x, found = plane(COARSE), []
@@ -455,7 +357,7 @@ def units_seen(hidden: Sequence[Dense], activation: str) -> tf.Tensor:
 
 
 def loss_surface(
-    options: PerceptronSettings, layers: Layers, x: tf.Tensor, y: tf.Tensor
+    options: PerceptronSettings, layers: lesson.Layers, x: tf.Tensor, y: tf.Tensor
 ) -> Callable[[], tuple[tf.Tensor, tf.Tensor]]:
     """The loss for each pair of the two chosen weights while all others are as they are, and where these two are.
 
@@ -484,7 +386,7 @@ def loss_surface(
     return taken
 
 
-def place_of(layers: Layers, number: int, name: str) -> tuple[int, int, int]:
+def place_of(layers: lesson.Layers, number: int, name: str) -> tuple[int, int, int]:
     """The layer of weight ``number`` (from 1 on), and its row and column there, where the last row are the offsets."""
     left = number - 1
     for layer, one in enumerate(layers):
@@ -495,7 +397,7 @@ def place_of(layers: Layers, number: int, name: str) -> tuple[int, int, int]:
         left -= units * (inputs + 1)
     count = number - 1 - left
     text = f"The network has {count} weights and offsets, so it has no weight {number}."
-    raise problem("exercise.weight", text, f"Choose a number from 1 to {count}.", name)
+    raise lesson.problem("exercise.weight", text, f"Choose a number from 1 to {count}.", name)
 
 
 EXERCISE = Perceptron()

@@ -7,61 +7,7 @@ from typing import Annotated
 
 import tensorflow as tf
 
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.judging import (
-    ACCURACY,
-    CLASSIFICATION_PLOTS,
-    LOSS,
-    TEST_ACCURACY,
-    TEST_LOSS,
-    VALIDATION_ACCURACY,
-    VALIDATION_LOSS,
-)
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, OrderName, Steps
-from clew_shared.cards import Bars, Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement
-from clew_shared.params import Choice, Knob
-
-ASKED = "Why does an LSTM's forget gate begin open?"
-GUIDE = f"""\
-## Read an image row by row
-
-A recurrent network reads a sequence with the same weights at every step and keeps what it has read in its *state*. Here
-the sequence is an image: 28 rows, one after the other, and the answer comes after the last. The gradient has to go back
-through all 28 steps, so what a simple cell saw at the top is easily lost. Gates keep it.
-
-## What to do
-
-1. Press **Run** with the simple cell.
-2. Run with GRU and with LSTM. How many steps does each need to reach 90 %?
-3. Compare *Gradient norm of the state after each row* of the three. Which cell still has a gradient at the top rows?
-4. Reach 97 % of the test images within 2,000 steps. Choose cell and rate by the validation accuracy.
-
-## What to watch
-
-The bars show how much the loss depends on the state after each row, compared with the state after the last. If the
-bars of early rows are short, these rows teach the network little. If they grow towards the first rows, the gradient
-grows on its way back; far above 1 it explodes.
-
-## Questions
-
-- How many weights does each cell have? Is the comparison fair with the same number of units?
-- {ASKED}
-
-> **Hint: how many weights**
-> With 64 units the whole network has 6,602 weights with the simple cell, 18,506 with GRU and 24,458 with LSTM: a gate
-> is as large as a simple cell. With 16 units there are 890, 2,330 and 3,050.
-
-> **Hint: numbers to compare with**
-> With the seeds 1 to 3 on MNIST, 64 units and 1000 steps at a rate of 0.001, the simple cell ended at 84.8 to 91.6 % of
-> the test images, GRU at 93.9 to 95.7 % and LSTM at 94.7 to 95.3 %, each in about a minute on two busy cores. Which of
-> the two with gates is better, three seeds cannot tell.
-
-> **Hint: reach 97 %**
-> A rate of 0.003 and 2000 steps bring an LSTM to 98.0 and 98.1 % (seeds 1 and 2) and a GRU to 97.9 % (seed 1), in one
-> to two minutes on two busy cores.
-"""
+from clew_agent import lesson
 
 Cell = Callable[[tf.Tensor, tuple[tf.Tensor, ...]], tuple[tf.Tensor, ...]]
 """From the next row of the images and the state to the new state. What the network reads is its first tensor."""
@@ -69,30 +15,30 @@ GATES = {"simple": 1, "gru": 3, "lstm": 4}
 STATES = {"simple": 1, "gru": 1, "lstm": 2}
 LOOKED_AT = 500
 """Training images whose gradient the picture shows."""
-SHORT = (Requirement("steps", most=2000), Requirement("units", most=64))
+SHORT = lesson.needs(steps=lesson.at_most(2000), units=lesson.at_most(64))
 
 
-class RnnSettings(BatchSettings, frozen=True, kw_only=True):
+class RnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The cell, and how much it can remember."""
 
     cell: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cell",
             "How the state goes from one row to the next.",
             "Network",
-            choices=(Choice("simple", "Simple RNN"), Choice("gru", "GRU"), Choice("lstm", "LSTM")),
+            choices=(lesson.Choice("simple", "Simple RNN"), lesson.Choice("gru", "GRU"), lesson.Choice("lstm", "LSTM")),
         ),
     ] = "simple"
-    units: Annotated[int, Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 1000
+    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 1e-3
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 1000
 
 
-class Rnn(Exercise[RnnSettings]):
+class Rnn(lesson.Exercise[RnnSettings]):
     """28 rows of 28 pixels, one after the other, and an answer after the last."""
 
     id = "rnn"
@@ -102,77 +48,63 @@ class Rnn(Exercise[RnnSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 25
     summary = "Read images as sequences, and see what a network with gates remembers of the first rows."
-    guide = GUIDE
     Settings = RnnSettings
     datasets = ("mnist", "digits")
     revision = 1
     tries = "classes"
     jit = False
     metrics = (
-        LOSS,
-        ACCURACY,
-        MetricSpec(name="rnn_gradient", label="Gradient norm"),
-        VALIDATION_LOSS,
-        VALIDATION_ACCURACY,
-        TEST_LOSS,
-        TEST_ACCURACY,
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.MetricSpec(name="rnn_gradient", label="Gradient norm"),
+        lesson.VALIDATION_LOSS,
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_LOSS,
+        lesson.TEST_ACCURACY,
     )
     plots = (
-        *CLASSIFICATION_PLOTS,
-        PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
+        *lesson.CLASSIFICATION_PLOTS,
+        lesson.PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
     )
-    pictures = (Bars("gradients", "Gradient norm of the state after each row", log=True),)
+    pictures = (lesson.Bars("gradients", "Gradient norm of the state after each row", log=True),)
     baseline = "simple"
     presets = (
-        Preset(name="simple", title="Simple RNN", help="The state goes through one tanh."),
-        Preset(name="gru", title="GRU", values={"cell": "gru"}, help="Two gates: keep the state, or reset it."),
-        Preset(name="lstm", title="LSTM", values={"cell": "lstm"}, help="Three gates and a memory of its own."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 100, "units": 32, "cell": "gru", "learning_rate": 0.005},
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh."),
+        lesson.preset("gru", "GRU", "Two gates: keep the state, or reset it.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "Three gates and a memory of its own.", cell="lstm"),
+        lesson.preset(
+            "tiny",
+            "Tiny",
+            "The built-in small digits.",
             data="digits",
-            help="The built-in small digits.",
+            steps=100,
+            units=32,
+            cell="gru",
+            learning_rate=0.005,
         ),
     )
     goals = (
-        Goal(
-            id="read",
-            text="97 %",
-            metric="test_accuracy",
-            op=">=",
-            value=0.97,
-            detail="At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
-            data="mnist",
-            requires=SHORT,
-        ),
-        Goal(
-            id="digits",
-            text="88 % on the small digits",
-            metric="test_accuracy",
-            op=">=",
-            value=0.88,
-            detail="With another cell or a larger rate.",
-            data="digits",
-            question=ASKED,
-        ),
+        lesson.goal("read", "97 %", "test_accuracy >= 0.97 on mnist", SHORT),
+        lesson.goal("digits", "88 % on the small digits", "test_accuracy >= 0.88 on digits", question=2),
     )
+    goal_details = {
+        "read": "At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
+        "digits": "With another cell or a larger rate.",
+    }
     races = (
-        RaceSpec(
-            id="cells",
-            title="Cell race",
-            steps=500,
-            metric="validation_accuracy",
-            help="The same rows, rate and number of units: which cell reads best?",
-            lanes=(
-                Lane(name="Simple RNN", values={"cell": "simple"}),
-                Lane(name="GRU", values={"cell": "gru"}),
-                Lane(name="LSTM", values={"cell": "lstm"}),
-            ),
+        lesson.race(
+            "cells",
+            "Cell race",
+            "validation_accuracy",
+            500,
+            "The same rows, rate and number of units: which cell reads best?",
+            lesson.lane("Simple RNN", cell="simple"),
+            lesson.lane("GRU", cell="gru"),
+            lesson.lane("LSTM", cell="lstm"),
         ),
     )
 
-    def build(self, setup: Setup[RnnSettings]) -> Model:
+    def build(self, setup: lesson.Setup[RnnSettings]) -> lesson.Model:
         """The weights of all gates side by side in one matrix for the row and one for the state."""
         options, data = setup.settings, setup.require_data()
         height, width, channels = data.image_shape
@@ -196,36 +128,22 @@ class Rnn(Exercise[RnnSettings]):
                 read.append(state[0])
             return read
 
-        def scores(read: tf.Tensor) -> tf.Tensor:
+        def answer(read: tf.Tensor) -> tf.Tensor:
             return tf.matmul(read, variables["output"]) + variables["output_offset"]
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
-            logits = scores(states(batch.x)[-1])
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
-
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
-            logits = scores(states(batch.x)[-1])
-            return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return answer(states(x)[-1])
 
         def gradients() -> tf.Tensor:
             """How much the loss depends on the state after each row: the length of its gradient, 1 after the last."""
             x, y = tf.constant(data.train.x[:LOOKED_AT]), tf.constant(data.train.y[:LOOKED_AT])
             with tf.GradientTape() as tape:
                 read = states(x)
-                value = tf.reduce_mean(cross_entropy(scores(read[-1]), y))
+                value = tf.reduce_mean(lesson.cross_entropy(answer(read[-1]), y))
             norms = tf.stack([tf.norm(one) for one in tape.gradient(value, read)])
             return norms / norms[-1]
 
-        part = Part("rnn", variables, loss, setup.optimizer())
-        pictures = {"gradients": gradients}
-        return Model(
-            parts=[part],
-            evaluate=evaluate,
-            evaluation_sets=setup.held_out(),
-            pictures=pictures,
-            scores=lambda x: scores(states(x)[-1]),
-        )
+        return lesson.classifier(setup, scores, variables, name="rnn", pictures={"gradients": gradients})
 
 
 def make_cell(kind: str, of_row: tf.Variable, of_state: tf.Variable, offset: tf.Variable) -> Cell:

@@ -8,85 +8,27 @@ from typing import Annotated
 import numpy as np
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.training import random
-from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.images import as_images, in_rows
-from clew_agent.training.layers import dense_layers, through, variables_of
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import (
-    BatchSettings,
-    BatchSize,
-    LearningRate,
-    OptimizerName,
-    OrderName,
-    ScheduleName,
-    Steps,
-)
-from clew_shared.cards import Goal, ImageGrid, MetricSpec, PlotSpec, Preset, Requirement, Scatter
-from clew_shared.params import Knob
-
-ASKED = "What do you gain and what do you lose with a larger KL weight, and what with a smaller one?"
-GUIDE = f"""\
-## Put all digits on a plane
-
-An autoencoder's code has gaps: draw from a point between two codes and you may get nothing. A *variational* autoencoder
-has an encoder with two vectors, a mean and a variance for each number of the code. The decoder gets a code drawn from
-that normal distribution. The loss has two terms: the image must come back (*reconstruction*), and for each image the
-distribution of its code must stay near the standard normal one (*KL*). Then every point of the plane can be drawn.
-
-With both weights 1 the sum of the two terms is minus the *evidence lower bound* (ELBO). It is at least minus the
-logarithm of the image's probability under the model, and training pushes it down (Kingma and Welling,
-"Auto-encoding variational Bayes", ICLR 2014). *Test bound* is that sum for the test images, whatever the weights are.
-
-## What to do
-
-1. Press **Run** and watch the *Manifold*: 400 points of the plane, drawn by the decoder. How many digits do you find?
-2. Run *Reconstruction only*. Compare the scatter plots of the codes, and what is drawn between two digits.
-3. Run *KL only*. What does every image look like now, and why is that the best answer?
-4. Change the KL weight between 0.1 and 4. What do you gain, what do you lose?
-5. Give the code 10 numbers. The test bound falls: why is the manifold worse to look at?
-6. *One image, with more and more of each class* adds an *attribute vector* to the code of one image: the mean code of a
-   digit minus the mean code of all. Compare it with 2 and with 10 numbers: which of them keeps the handwriting?
-
-## What to watch
-
-*Codes of test images* colours each test image's place by its class. *From one digit to another* follows the straight
-line between two codes.
-
-## Questions
-
-- Which two digits lie beside each other, and what does an image between them look like?
-- Why does the encoder give a variance, and not only a place?
-- {ASKED}
-
-> **Hint: numbers to compare with**
-> With seed 1 on MNIST and 5000 steps the preset *Both terms* ended at a test bound of 143.9 nats (137.7 for the
-> reconstruction, 6.3 for KL), after 143 seconds on two busy cores; with seed 2 at 145.0. A CNN that reads 99 % of the
-> test images was sure (0.9 or more) of 9 of the 10 digits on its manifold. 8 of them had at least 2 % of the images
-> each.
-
-> **Hint: what a nat is**
-> The bound is at least minus the logarithm of a probability, with the natural logarithm. 1 nat is 1.44 bits.
-"""
 
 SIDE = 20
 """Images in each row and column of the manifold."""
 SCATTERED = 2000
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """How much of an attribute vector is added to a code."""
-TWO_NUMBERS = (Requirement("code", (2,)),)
+TWO_NUMBERS = lesson.needs(code=2)
 """More numbers make the bound smaller without making a better picture of the plane."""
 
 
-class VaeSettings(BatchSettings, frozen=True, kw_only=True):
+class VaeSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The code and the two terms of the loss."""
 
     code: Annotated[
-        int, Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)
+        int, lesson.Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)
     ] = 2
     hidden: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Hidden units",
             "Size of the layers next to the pixels; the others have half of it.",
             "Network",
@@ -95,21 +37,24 @@ class VaeSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 512
     reconstruction_weight: Annotated[
-        float, Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100)
+        float,
+        lesson.Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100),
     ] = 1.0
     kl_weight: Annotated[
         float,
-        Knob("KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100),
+        lesson.Knob(
+            "KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100
+        ),
     ] = 1.0
-    optimizer: OptimizerName = "adam"
-    learning_rate: LearningRate = 2e-3
-    schedule: ScheduleName = "cosine"
-    batch_size: BatchSize = 100
-    order: OrderName = "shuffle"
-    steps: Steps = 5000
+    optimizer: lesson.OptimizerName = "adam"
+    learning_rate: lesson.LearningRate = 2e-3
+    schedule: lesson.ScheduleName = "cosine"
+    batch_size: lesson.BatchSize = 100
+    order: lesson.OrderName = "shuffle"
+    steps: lesson.Steps = 5000
 
 
-class Vae(Exercise[VaeSettings]):
+class Vae(lesson.Exercise[VaeSettings]):
     """An encoder that gives a mean and a deviation for each number of the code, and a decoder."""
 
     id = "vae"
@@ -119,121 +64,86 @@ class Vae(Exercise[VaeSettings]):
     course = "CINECA, variational autoencoders"
     minutes = 40
     summary = "Put all digits on a plane, and draw those that nobody wrote."
-    guide = GUIDE
     Settings = VaeSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "code"
     jit = True
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
-        MetricSpec(name="reconstruction", label="Reconstruction term", better="lower", unit="nats"),
-        MetricSpec(name="kl", label="KL term", unit="nats"),
-        MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower", unit="nats"),
-        MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower", unit="nats"),
-        MetricSpec(name="test_bound", label="Test bound", per_step=False, better="lower", unit="nats"),
-        MetricSpec(name="test_reconstruction", label="Test reconstruction", per_step=False, unit="nats"),
-        MetricSpec(name="test_kl", label="Test KL", per_step=False, unit="nats"),
+        lesson.MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
+        lesson.MetricSpec(name="reconstruction", label="Reconstruction term", better="lower", unit="nats"),
+        lesson.MetricSpec(name="kl", label="KL term", unit="nats"),
+        lesson.MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower", unit="nats"),
+        lesson.MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower", unit="nats"),
+        lesson.MetricSpec(name="test_bound", label="Test bound", per_step=False, better="lower", unit="nats"),
+        lesson.MetricSpec(name="test_reconstruction", label="Test reconstruction", per_step=False, unit="nats"),
+        lesson.MetricSpec(name="test_kl", label="Test KL", per_step=False, unit="nats"),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
-        PlotSpec(id="bound", title="Bound of a test image (minus ELBO)", metrics=("test_bound",)),
-        PlotSpec(id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")),
-        PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
+        lesson.PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
+        lesson.PlotSpec(id="bound", title="Bound of a test image (minus ELBO)", metrics=("test_bound",)),
+        lesson.PlotSpec(
+            id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")
+        ),
+        lesson.PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
     )
     pictures = (
-        ImageGrid("manifold", "Manifold", columns=SIDE),
-        Scatter("codes", "Codes of test images"),
-        ImageGrid("between", "From one digit to another", columns=10),
-        ImageGrid("attributes", "One image, with more and more of each class", columns=len(SHARES)),
-        ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
+        lesson.ImageGrid("manifold", "Manifold", columns=SIDE),
+        lesson.Scatter("codes", "Codes of test images"),
+        lesson.ImageGrid("between", "From one digit to another", columns=10),
+        lesson.ImageGrid("attributes", "One image, with more and more of each class", columns=len(SHARES)),
+        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
     )
     baseline = "both"
     presets = (
-        Preset(name="both", title="Both terms", help="Reconstruction and KL."),
-        Preset(
-            name="reconstruction-only",
-            title="Reconstruction only",
-            values={"kl_weight": 0.0},
-            help="Codes wherever they like.",
-        ),
-        Preset(name="kl-only", title="KL only", values={"reconstruction_weight": 0.0}, help="Codes that say nothing."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"steps": 300, "evaluate_every": 100},
-            data="digits",
-            help="The built-in small digits.",
-        ),
+        lesson.preset("both", "Both terms", "Reconstruction and KL."),
+        lesson.preset("reconstruction-only", "Reconstruction only", "Codes wherever they like.", kl_weight=0.0),
+        lesson.preset("kl-only", "KL only", "Codes that say nothing.", reconstruction_weight=0.0),
+        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
     )
     goals = (
-        Goal(
-            id="bound",
-            text="Test bound below 150",
-            metric="test_bound",
-            op="<=",
-            value=150.0,
-            detail="Reconstruction and KL, both with weight 1.",
-            data="mnist",
-            requires=TWO_NUMBERS,
-            question=ASKED,
-        ),
-        Goal(
-            id="digits",
-            text="Test bound below 220",
-            metric="test_bound",
-            op="<=",
-            value=220.0,
-            detail="On the small digits.",
-            data="digits",
-            requires=TWO_NUMBERS,
-            question=ASKED,
-        ),
-        Goal(
-            id="fashion",
-            text="Test bound below 265",
-            metric="test_bound",
-            op="<=",
-            value=265.0,
-            detail="On Fashion-MNIST.",
-            data="fashion-mnist",
-            requires=TWO_NUMBERS,
-            question=ASKED,
-        ),
+        lesson.goal("bound", "Test bound below 150", "test_bound <= 150.0 on mnist", TWO_NUMBERS, question=3),
+        lesson.goal("digits", "Test bound below 220", "test_bound <= 220.0 on digits", TWO_NUMBERS, question=3),
+        lesson.goal("fashion", "Test bound below 265", "test_bound <= 265.0 on fashion-mnist", TWO_NUMBERS, question=3),
     )
+    goal_details = {
+        "bound": "Reconstruction and KL, both with weight 1.",
+        "digits": "On the small digits.",
+        "fashion": "On Fashion-MNIST.",
+    }
 
-    def build(self, setup: Setup[VaeSettings]) -> Model:
+    def build(self, setup: lesson.Setup[VaeSettings]) -> lesson.Model:
         """Two hidden layers each way, the one next to the pixels twice as large."""
         options, data = setup.settings, setup.require_data()
         pixels, hidden = data.train.x.shape[1], (options.hidden, max(options.hidden // 2, 1))
-        encoder = dense_layers(setup, "encoder", [pixels, *hidden, 2 * options.code], tf.nn.relu)
-        decoder = dense_layers(setup, "decoder", [options.code, *reversed(hidden), pixels], tf.nn.relu)
+        encoder = lesson.dense_layers(setup, "encoder", [pixels, *hidden, 2 * options.code], tf.nn.relu)
+        decoder = lesson.dense_layers(setup, "decoder", [options.code, *reversed(hidden), pixels], tf.nn.relu)
 
         def encode(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             """Of each code the mean and the logarithm of the variance, both [batch, code]."""
-            mean, log_variance = tf.split(through(encoder, x), 2, 1)
+            mean, log_variance = tf.split(lesson.through(encoder, x), 2, 1)
             return mean, log_variance
 
         def decode(code: tf.Tensor) -> tf.Tensor:
-            return tf.sigmoid(through(decoder, code))
+            return tf.sigmoid(lesson.through(decoder, code))
 
         def terms(x: tf.Tensor, drawn: tf.Tensor) -> dict[str, tf.Tensor]:
             """Both terms and the weighted loss of each image, in nats. ``drawn`` is a standard normal code."""
             mean, log_variance = encode(x)
-            scores = through(decoder, mean + tf.exp(log_variance / 2) * drawn)
+            scores = lesson.through(decoder, mean + tf.exp(log_variance / 2) * drawn)
             reconstruction = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(x, scores), 1)
             kl = 0.5 * tf.reduce_sum(tf.square(mean) + tf.exp(log_variance) - 1 - log_variance, 1)
             loss = options.reconstruction_weight * reconstruction + options.kl_weight * kl
             return {"loss": loss, "reconstruction": reconstruction, "kl": kl}
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             found = terms(batch.x, context.sample_normal([options.code], "code"))
             means = {name: batch.mean(values) for name, values in found.items()}
-            return Loss(means["loss"], means)
+            return lesson.Loss(means["loss"], means)
 
         fixed = random.normal([1000, options.code], setup.seed, "code of the evaluation")
 
-        def evaluate(batch: Batch) -> dict[str, tf.Tensor]:
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             found = terms(batch.x, tf.gather(fixed, batch.index % 1000))
             return {**found, "bound": found["reconstruction"] + found["kl"]}
 
@@ -247,22 +157,22 @@ class Vae(Exercise[VaeSettings]):
             at = [NormalDist().inv_cdf((place + 0.5) / SIDE) for place in range(SIDE)]
             grid = np.zeros([SIDE * SIDE, options.code], np.float32)
             grid[:, 0], grid[:, 1] = np.tile(at, SIDE), -np.repeat(at, SIDE)
-            return as_images(decode(tf.constant(grid)), data)
+            return lesson.as_images(decode(tf.constant(grid)), data)
 
         def between() -> tf.Tensor:
             """From one test image to another, in ten steps along the straight line between their codes."""
             first, last = tf.split(encode(tf.constant(test.x[:20]))[0], 2)
             share = np.linspace(0, 1, 10, dtype=np.float32)[None, :, None]
-            return as_images(
+            return lesson.as_images(
                 decode(tf.reshape(first[:, None] * (1 - share) + last[:, None] * share, [-1, options.code])), data
             )
 
         def reconstructions() -> tf.Tensor:
             x = tf.constant(test.x[:20])
-            return in_rows(10, as_images(x, data), as_images(decode(encode(x)[0]), data))
+            return lesson.in_rows(10, lesson.as_images(x, data), lesson.as_images(decode(encode(x)[0]), data))
 
-        part = Part("vae", variables_of((*encoder, *decoder)), loss, setup.optimizer())
-        return Model(
+        part = lesson.Part("vae", lesson.variables_of((*encoder, *decoder)), loss, setup.optimizer())
+        return lesson.Model(
             parts=[part],
             evaluate=evaluate,
             evaluation_sets=setup.held_out(),
@@ -270,10 +180,10 @@ class Vae(Exercise[VaeSettings]):
                 "manifold": manifold,
                 "codes": lambda: (codes()[0][:, :2], codes()[1]),
                 "between": between,
-                "attributes": lambda: as_images(decode(with_attributes(*codes(), data.classes)), data),
+                "attributes": lambda: lesson.as_images(decode(with_attributes(*codes(), data.classes)), data),
                 "reconstructions": reconstructions,
             },
-            coder=Coder(options.code, decode, lambda x: encode(x)[0]),
+            coder=lesson.Coder(options.code, decode, lambda x: encode(x)[0]),
         )
 
 

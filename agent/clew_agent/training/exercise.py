@@ -8,10 +8,13 @@ It has no loop: batches, randomness, gradients, strategies, metrics, evaluation 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -24,6 +27,7 @@ from clew_agent.training import random
 from clew_agent.training.optimizers import Optimizer, Rate, make_optimizer, make_schedule
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import BatchSettings, TrainingSettings
+from clew_shared.base.foreign import read_file
 from clew_shared.base.problem import problem
 from clew_shared.cards import (
     ByHand,
@@ -39,9 +43,11 @@ from clew_shared.cards import (
     StrategyCard,
     SurfaceSpec,
 )
+from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Event
 from clew_shared.params import Params, describe
 
+_LONGEST_GUIDE = 1 << 20
 SettingsT = TypeVar("SettingsT", bound=Params)
 
 
@@ -213,6 +219,7 @@ class Exercise(Generic[SettingsT]):
     minutes: ClassVar[int] = 0
     summary: ClassVar[str] = ""
     guide: ClassVar[str] = ""
+    """Markdown. By default that of the file's name with the ending ``.md`` beside it, if there is one."""
     Settings: ClassVar[type[Params]]
     presets: ClassVar[tuple[Preset, ...]] = ()
     baseline: ClassVar[str] = ""
@@ -223,6 +230,8 @@ class Exercise(Generic[SettingsT]):
     picture_seconds: ClassVar[float] = FREE_S
     """Seconds that the pictures of a run may take even if that is more than their share of the training time."""
     goals: ClassVar[tuple[Goal, ...]] = ()
+    goal_details: ClassVar[Mapping[str, str]] = {}
+    """What else there is to say about a goal, by its id."""
     by_hand: ClassVar[ByHand | None] = None
     races: ClassVar[tuple[RaceSpec, ...]] = ()
     strategies: ClassVar[tuple[StrategyCard, ...]] = ()
@@ -250,6 +259,7 @@ class Exercise(Generic[SettingsT]):
 
     def card(self, source: str = "", file: str = "") -> ExerciseCard:
         """The exercise as data. ``source`` is the text of its file, ``file`` the path to show."""
+        guide = self.guide or _guide_beside(type(self))
         return ExerciseCard(
             id=self.id,
             title=self.title,
@@ -259,13 +269,13 @@ class Exercise(Generic[SettingsT]):
             course=self.course,
             minutes=self.minutes,
             summary=self.summary,
-            guide=self.guide,
+            guide=guide,
             params=describe(self.Settings),
             presets=self.presets,
             baseline=self.baseline,
             metrics=self.metrics,
             plots=self.plots,
-            goals=self.goals,
+            goals=tuple(self._whole(one, guide) for one in self.goals),
             surfaces=self.surfaces(),
             measured=self.measured,
             pictures=self.pictures,
@@ -282,8 +292,21 @@ class Exercise(Generic[SettingsT]):
             tries=self.tries,
         )
 
+    def _whole(self, goal: Goal, guide: str) -> Goal:
+        """The goal with its detail, and with the words of the question whose number in the guide it has."""
+        asked, number = questions(guide), int(goal.question) if goal.question.isdecimal() else 0
+        question = asked[number - 1] if 0 < number <= len(asked) else goal.question
+        detail = self.goal_details.get(goal.id, goal.detail)
+        return msgspec.structs.replace(goal, detail=detail, question=question)
+
     def _possible(self) -> tuple[StrategyCard, ...]:
         return registry.cards() if issubclass(self.Settings, BatchSettings) else (single.CARD,)
+
+
+def _guide_beside(kind: type) -> str:
+    """The guide in the Markdown file beside the exercise's own. Raises ``ValueError`` for one that is no text."""
+    path = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "").with_suffix(".md")
+    return read_file(path, _LONGEST_GUIDE).decode() if path.is_file() else ""
 
 
 class Measurement(Exercise[SettingsT]):

@@ -60,14 +60,6 @@ class BatchNorm:
         one, zero = tf.ones([channels]), tf.zeros([channels])
         return BatchNorm(tf.Variable(one), tf.Variable(zero), tf.Variable(zero), tf.Variable(one))
 
-    def trained(self) -> Mapping[str, tf.Variable]:
-        """Returns the trained variables, for ``Part.variables``."""
-        return {"gamma": self.gamma, "beta": self.beta}
-
-    def averages(self) -> Mapping[str, tf.Variable]:
-        """Returns the moving averages, for ``Model.state``."""
-        return {"mean": self.mean, "variance": self.variance}
-
     def train(self, x: tf.Tensor, batch: Batch) -> tf.Tensor:
         """Normalise ``x`` by its own mean and variance and move the averages towards them."""
         mean, variance = self._moments(x, batch)
@@ -94,6 +86,18 @@ class BatchNorm:
     def predict(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise ``x`` by the moving averages."""
         return tf.nn.batch_normalization(x, self.mean, self.variance, self.beta, self.gamma, self.epsilon)
+
+
+def trained(norms: Mapping[str, BatchNorm]) -> dict[str, tf.Variable]:
+    """The trained variables of layers by name, for ``Part.variables``."""
+    kinds = ("gamma", "beta")
+    return {f"{name}_{kind}": getattr(norm, kind) for name, norm in norms.items() for kind in kinds}
+
+
+def averages(norms: Mapping[str, BatchNorm]) -> dict[str, tf.Variable]:
+    """The moving averages of layers by name, for ``Model.state``."""
+    kinds = ("mean", "variance")
+    return {f"{name}_{kind}": getattr(norm, kind) for name, norm in norms.items() for kind in kinds}
 
 
 # --- Fully connected layers -------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def packed(files: Files) -> bytes:
 
 _PIECE = 1 << 20
 _BLOCK = 512
-_EXERCISE_KINDS = frozenset({".py", ".json", ".toml", ".csv", ".txt"})
+_EXERCISE_KINDS = frozenset({".py", ".md", ".json", ".toml", ".csv", ".txt"})
 MAX_EXERCISES = 8_000_000
 """Bytes of a folder of exercises; a file of Python may have a mebibyte."""
 MAX_EXERCISE_FILES = 500

@@ -15,58 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from clew_agent.training.exercise import Measurement, Setup
-from clew_agent.training.layers import cross_entropy
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Knob, Params
-
-ASKED = "Weights are used once for each image of a batch. What does that do to the operations for each byte?"
-GUIDE = f"""\
-## Is it the arithmetic, or the memory?
-
-A device is sold by its FLOP/s, the additions and multiplications that it does in a second. Most networks do not get
-near that: before a number can be multiplied, it must come from somewhere. Two measurements say what a device can do,
-and one picture says which of the two holds back a network.
-
-| what | how | counts |
-|---|---|---|
-| Copy | b = a | 8 bytes a number: read, written |
-| Triad | a = b + s · a | 12 bytes a number, and 2 operations |
-| Matrix product | C = A · C, n × n | 2 n³ operations |
-
-The **roofline** has the operations for each byte on its x axis. Left of the ridge the roof is the bandwidth: whatever
-does few operations with each byte waits for memory. Right of it the roof is the arithmetic.
-
-## What to do
-
-1. Press **Run**. At which sizes does the bandwidth fall? It falls where two vectors (triad: three) no longer fit into a
-   cache; compare with the sizes that `lscpu` lists on Linux.
-2. From which size on is the matrix product at its best, and why not at once?
-3. Look at the *Roofline*. Which networks are left of the ridge? How far are they below the roof?
-4. Change the *Batch size* to 8, to 64 and to 512, and tick all runs: the networks move. In which direction, and why?
-   With which batch do they reach half of what the device can compute?
-5. Run it on a GPU and on a processor, and compare the ridges. Which of the two needs larger batches to reach half of
-   what it can compute?
-
-## What to watch
-
-Small sizes are slow as well: it takes some microseconds to start an operation, whatever it does. Of a network only
-products, convolutions and the update of the weights are counted, as if none found its numbers in a cache. What does
-stay in a cache is read faster, so a small network may be above the slope.
-
-## Questions
-
-- {ASKED}
-- A device with ten times the FLOP/s and twice the bandwidth trains the single layer of *Softmax*. How much faster?
-- Numbers of 16 bits halve the bytes. Which networks gain from that, even if the arithmetic is as fast as before?
-
-> **Hint: numbers to compare with**
-> On two cores of a server that others used as well: 8 to 19 GB/s from memory and up to 135 from a cache, and 94 to 164
-> GFLOP/s, so the ridge was near 10 operations a byte. With one image at a time the CNN did 19 % of the arithmetic, with
-> 64 images 51 %, with 512 images 90 %. On paper an NVIDIA V100 does 15,700 GFLOP/s and reads 900 GB/s, which is a ridge
-> at 17; an H100 does 67,000 and reads 3,350, which is 20, and with tensor cores it is much farther to the right.
-"""
+from clew_agent import lesson
 
 LEAST_S = 0.005
 """So long one measurement lasts at least: far above the clock's own steps."""
@@ -76,22 +25,26 @@ SMALLEST = 2**14
 """Bytes of the smallest vector."""
 GROWTH = 4
 _FLOAT = 4
-LARGE = (Requirement("megabytes", least=64), Requirement("rows", least=1024))
+LARGE = lesson.needs(megabytes=lesson.at_least(64), rows=lesson.at_least(1024))
 KILO, GIGA = 2**10, 1e9
 RATE = 0.01
 
 
-class BandwidthSettings(Params, frozen=True, kw_only=True):
+class BandwidthSettings(lesson.Params, frozen=True, kw_only=True):
     """How large vectors and matrices become, and how many images the networks take at once."""
 
     megabytes: Annotated[
-        int, Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
+        int, lesson.Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
     ] = 256
     rows: Annotated[
-        int, Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
+        int, lesson.Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
     ] = 2048
-    batch_size: Annotated[int, Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)] = 1
-    repeats: Annotated[int, Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)] = 7
+    batch_size: Annotated[
+        int, lesson.Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)
+    ] = 1
+    repeats: Annotated[
+        int, lesson.Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)
+    ] = 7
 
 
 class Layer(NamedTuple):
@@ -135,7 +88,7 @@ def traffic(layers: Sequence[Layer], batch: int) -> int:
     return _FLOAT * total
 
 
-class Bandwidth(Measurement[BandwidthSettings]):
+class Bandwidth(lesson.Measurement[BandwidthSettings]):
     """GB/s and GFLOP/s by size, and the roofline that they make."""
 
     id = "bandwidth"
@@ -145,16 +98,15 @@ class Bandwidth(Measurement[BandwidthSettings]):
     course = "Jülich and CINECA, what a node can do"
     minutes = 15
     summary = "Measure how fast this device moves numbers and multiplies them, and see what holds back a network."
-    guide = GUIDE
     Settings = BandwidthSettings
     revision = 1
     metrics = (
-        MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
-        MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
-        MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
-        MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
+        lesson.MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
+        lesson.MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
+        lesson.MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
         *(
-            MetricSpec(
+            lesson.MetricSpec(
                 name=f"{name.lower()}_share",
                 label=f"{name}, of the arithmetic",
                 per_step=False,
@@ -165,58 +117,49 @@ class Bandwidth(Measurement[BandwidthSettings]):
         ),
     )
     measured = (
-        SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
-        SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
-        SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
+        lesson.SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
+        lesson.SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
+        lesson.SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
     )
     presets = (
-        Preset(name="usual", title="Clew's values", help="Vectors up to 256 MB, matrices up to 2,048 rows."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"megabytes": 4, "rows": 256, "repeats": 2},
-            help="A few seconds; 4 MB may fit into a cache.",
-        ),
+        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
+        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
     )
-    goals = tuple(
-        Goal(
-            id=name.lower(),
-            text=f"{name} at half of the arithmetic",
-            metric=f"{name.lower()}_share",
-            op=">=",
-            value=0.5,
-            detail="Half as many operations a second as the best matrix product. Give the device enough to do at once.",
-            requires=LARGE,
-            question=ASKED,
-            quiet=True,
-        )
-        for name in ("Dense", "CNN")
+    goals = (
+        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
+        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
+    )
+    goal_details = dict.fromkeys(
+        ("dense", "cnn"),
+        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
     )
 
-    def measure(self, setup: Setup[BandwidthSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[BandwidthSettings]) -> Iterator[lesson.Event | None]:
         """The vectors from small to large, then the matrices, then the networks."""
         chosen = setup.settings
-        yield Schema(id=0, metrics=self.metrics, steps=3)
-        yield Log(text=f"Computes on {device()}.")
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=3)
+        yield lesson.Log(text=f"Computes on {device()}.")
         rates: dict[str, list[float]] = {"Copy": [], "Triad": []}
         for size in sizes(SMALLEST, chosen.megabytes * KILO * KILO, GROWTH):
             a, b = tf.ones([size // _FLOAT]), tf.ones([size // _FLOAT])
             rates["Copy"].append(2 * size / (yield from seconds(copy, a, [], chosen.repeats)) / GIGA)
             rates["Triad"].append(3 * size / (yield from seconds(triad, a, [b], chosen.repeats, jit=True)) / GIGA)
             for name, found in rates.items():
-                yield point(name, size, found[-1], "Size of the vector", "B", "Bandwidth", "GB/s")
+                yield lesson.points(name, size, found[-1], "Size of the vector", "Bandwidth", x_unit="B", y_unit="GB/s")
         bandwidth, fastest = rates["Triad"][-1], max(rates["Triad"])
-        yield Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
+        yield lesson.Evaluation(step=1, values={"bandwidth": bandwidth, "cache_gain": fastest / bandwidth})
         speeds: list[float] = []
         for rows in sizes(32, chosen.rows, 2):
             if speeds and (expected := 2 * rows**3 / GIGA / speeds[-1]) > LONGEST_S:
-                yield Log(text=f"A product of {rows:,} rows would take {expected:,.0f} s here, so it is left out.")
+                yield lesson.Log(
+                    text=f"A product of {rows:,} rows would take {expected:,.0f} s here, so it is left out."
+                )
                 break
             a, c = tf.fill([rows, rows], 1 / rows), tf.ones([rows, rows])
             speeds.append(2 * rows**3 / (yield from seconds(product, c, [a], chosen.repeats)) / GIGA)
-            yield point("Product", rows, speeds[-1], "Rows", "", "Arithmetic", "GFLOP/s")
+            yield lesson.points("Product", rows, speeds[-1], "Rows", "Arithmetic", y_unit="GFLOP/s")
         peak = max(speeds)
-        yield Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
+        yield lesson.Evaluation(step=2, values={"peak": peak, "ridge": peak / bandwidth})
         yield roof(bandwidth, peak)
         shares = {}
         for name, layers in NETWORKS.items():
@@ -224,8 +167,8 @@ class Bandwidth(Measurement[BandwidthSettings]):
             each = yield from seconds(network(layers, chosen.batch_size, setup), tf.zeros([]), [], chosen.repeats)
             speed, intensity = count / each / GIGA, count / moved
             shares[f"{name.lower()}_share"] = speed / peak
-            yield point(name, intensity, speed, "Operations for each byte", "", "Arithmetic", "GFLOP/s")
-        yield Evaluation(step=3, values=shares)
+            yield lesson.points(name, intensity, speed, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
+        yield lesson.Evaluation(step=3, values=shares)
 
 
 def sizes(first: int, last: int, factor: int) -> list[int]:
@@ -262,7 +205,7 @@ def product(c: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     return tf.matmul(a, c)
 
 
-def network(layers: Sequence[Layer], batch: int, setup: Setup[BandwidthSettings]) -> Work:
+def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
     """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
     weights = []
     for number, layer in enumerate(layers, 1):
@@ -285,7 +228,7 @@ def network(layers: Sequence[Layer], batch: int, setup: Setup[BandwidthSettings]
 
     def step(_: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(cross_entropy(scores(images), labels))
+            loss = tf.reduce_mean(lesson.cross_entropy(scores(images), labels))
         for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             one.assign_sub(RATE * gradient)
         return loss
@@ -328,25 +271,12 @@ def seconds(
     return (yield from fastest(count, repeats)) / count
 
 
-def roof(bandwidth: float, peak: float) -> Series:
+def roof(bandwidth: float, peak: float) -> lesson.Series:
     """What the device can do at most with so many operations for each byte."""
     x = 4.0 ** np.arange(-2, 6)
     x = np.unique(np.append(x, peak / bandwidth))
     y = np.minimum(peak, bandwidth * x)
-    return Series(
-        name="Roof",
-        x=x.astype("<f8").tobytes(),
-        y=y.astype("<f8").tobytes(),
-        x_label="Operations for each byte",
-        y_label="Arithmetic",
-        y_unit="GFLOP/s",
-    )
-
-
-def point(name: str, at: float, value: float, x_label: str, x_unit: str, y_label: str, y_unit: str) -> Series:
-    """One point of a line."""
-    x, y = np.array([at], "<f8").tobytes(), np.array([value], "<f8").tobytes()
-    return Series(name=name, x=x, y=y, x_label=x_label, x_unit=x_unit, y_label=y_label, y_unit=y_unit)
+    return lesson.points("Roof", x, y, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
 
 
 EXERCISE = Bandwidth()

@@ -16,60 +16,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.datasets.search import image_classes, images_in
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Samples, Setup
-from clew_agent.training.layers import correct, cross_entropy, dropout
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, PlotSpec, Preset, Requirement
-from clew_shared.params import Choice, Knob
-
-ASKED = (
-    "AlexNet has three times as many weights as ResNet-50 and computes less with them. What does that mean where many"
-    " devices have a slow network between them?"
-)
-GUIDE = f"""\
-## How fast do large networks train, and how does that grow with devices?
-
-Jülich's course measures a machine by the images per second that a large network trains on. The numbers in the images
-do not matter for that, so they may be made up: *synthetic* images need no disk. Real ones show what reading and
-decoding cost.
-
-## What to do
-
-1. Press **Run** with Clew's values: ResNet-50, synthetic images of 224 × 224 pixels.
-2. Open the tab *Speed-up* and measure 1, 2 and 4 devices. How far is the curve from the ideal line?
-3. Double the batch size. Images per second go up: why, and until when?
-4. Compare AlexNet and Inception v3. Which one sends more bytes for each image, at the same batch size?
-5. Name a folder of your own images and compare the images per second with those of synthetic ones.
-
-## What to watch
-
-In a step each device computes its gradients; then they are summed over all devices. AlexNet has 76,009,832 weights, of
-which only 3,747,200 are in convolutions, where most of the computing is: in a step all devices sum 304 MB of gradients.
-The variant on IT4Innovations' slides has fewer filters and does not pad its images, so it has 24,400,680 weights (98
-MB). ResNet-50 has 25,583,592 (102 MB) and computes much more with them.
-
-## Questions
-
-- {ASKED}
-
-> **Hint: Jülich's table**
-> The slides' *Simple Image Benchmark* on JURECA, with Horovod: 55 images/s on 1 GPU, 178 on 4, 357 on 8, 689 on 16,
-> 1,230 on 32, 2,276 on 64 and 5,562 on 128. They do not name the network. From 64 to 128 GPUs the efficiency rises from
-> 65 to 79 %: what would you ask those who measured that?
-
-> **Hint: too large for memory**
-> Each image of a batch keeps the results of all layers until the gradients are known. Choose a smaller batch, smaller
-> images, or a precision of 16 bits.
-"""
 
 MODELS = (
-    Choice("alexnet", "AlexNet"),
-    Choice("alexnet-it4i", "AlexNet, IT4I's variant"),
-    Choice("resnet50", "ResNet-50"),
-    Choice("inception3", "Inception v3"),
+    lesson.Choice("alexnet", "AlexNet"),
+    lesson.Choice("alexnet-it4i", "AlexNet, IT4I's variant"),
+    lesson.Choice("resnet50", "ResNet-50"),
+    lesson.Choice("inception3", "Inception v3"),
 )
 _SIZES = {"alexnet": 224, "alexnet-it4i": 224, "resnet50": 224, "inception3": 299}
 _SMALLEST = {"alexnet": 32, "alexnet-it4i": 195, "resnet50": 32, "inception3": 75}
@@ -80,22 +34,18 @@ _KINDS = (".jpg", ".jpeg", ".png")
 _SYNTHETIC = 256
 """Distinct synthetic images: enough for a batch, few enough for memory (150 MB at 224 × 224)."""
 
-
-LARGE_PROBLEM = (
-    Requirement("image_size", (0,), least=224),
-    Requirement("classes", least=1000),
-    Requirement("folder", ("",)),
-    Requirement("batch_size", least=8),
+LARGE_PROBLEM = lesson.needs(
+    image_size=lesson.at_least(224, 0), classes=lesson.at_least(1000), folder="", batch_size=lesson.at_least(8)
 )
 """With few classes the loss begins near 1, and that of a single image jumps."""
 
 
-class ImageSettings(BatchSettings, frozen=True, kw_only=True):
+class ImageSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """Which images a large network trains on."""
 
     image_size: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Image size",
             "Height and width of an image. 0: the network's own, 224, or 299 for Inception v3.",
             "Network",
@@ -105,11 +55,11 @@ class ImageSettings(BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 0
     classes: Annotated[
-        int, Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
+        int, lesson.Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
     ] = 1000
     folder: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Image folder",
             "A folder on the machine that trains, with a folder of JPEG or PNG images for each class. Empty: synthetic "
             "images.",
@@ -121,14 +71,14 @@ class ImageSettings(BatchSettings, frozen=True, kw_only=True):
 class ImagenetSettings(ImageSettings, frozen=True, kw_only=True):
     """A short measurement of ResNet-50."""
 
-    optimizer: OptimizerName = "momentum"
-    learning_rate: LearningRate = 0.01
-    batch_size: BatchSize = 32
-    steps: Steps = 100
-    model: Annotated[str, Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
+    optimizer: lesson.OptimizerName = "momentum"
+    learning_rate: lesson.LearningRate = 0.01
+    batch_size: lesson.BatchSize = 32
+    steps: lesson.Steps = 100
+    model: Annotated[str, lesson.Knob("Model", "The network.", "Network", choices=MODELS)] = "resnet50"
 
 
-class ImagenetBench(Exercise[ImagenetSettings]):
+class ImagenetBench(lesson.Exercise[ImagenetSettings]):
     """Three networks of the ImageNet competition."""
 
     id = "imagenet-bench"
@@ -138,73 +88,63 @@ class ImagenetBench(Exercise[ImagenetSettings]):
     course = "Jülich, scaling lab; AlexNet also after IT4Innovations"
     minutes = 40
     summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
-    guide = GUIDE
     Settings = ImagenetSettings
     revision = 1
     jit = False
     metrics = (
-        MetricSpec(name="loss", label="Training loss", better="lower"),
-        MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
+        lesson.MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
     )
     plots = (
-        PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
+        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
+        lesson.PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
     )
     baseline = "usual"
     presets = (
-        Preset(name="usual", title="Clew's values", help="ResNet-50, synthetic images of 224 × 224 pixels."),
-        Preset(name="alexnet", title="AlexNet", values={"model": "alexnet", "batch_size": 128}, help="Much to send."),
-        Preset(
-            name="alexnet-it4i",
-            title="AlexNet, IT4I's variant",
-            values={"model": "alexnet-it4i", "batch_size": 128},
-            help="As on IT4Innovations' slides: fewer filters, no padding.",
+        lesson.preset("usual", "Clew's values", "ResNet-50, synthetic images of 224 × 224 pixels."),
+        lesson.preset("alexnet", "AlexNet", "Much to send.", model="alexnet", batch_size=128),
+        lesson.preset(
+            "alexnet-it4i",
+            "AlexNet, IT4I's variant",
+            "As on IT4Innovations' slides: fewer filters, no padding.",
+            model="alexnet-it4i",
+            batch_size=128,
         ),
-        Preset(
-            name="inception",
-            title="Inception v3",
-            values={"model": "inception3"},
-            help="Much to compute; images of 299 × 299 pixels.",
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"model": "alexnet", "image_size": 32, "classes": 4, "batch_size": 16, "steps": 30},
-            help="Small images, in seconds on a laptop.",
-        ),
-    )
-    goals = (
-        Goal(
-            id="learns",
-            text="The network learns",
-            metric="loss",
-            op="<=",
-            value=1.0,
-            which="best",
-            detail="Even made-up images can be learnt by heart: bring the training loss below 1.",
-            requires=LARGE_PROBLEM,
-            question=ASKED,
+        lesson.preset("inception", "Inception v3", "Much to compute; images of 299 × 299 pixels.", model="inception3"),
+        lesson.preset(
+            "tiny",
+            "Tiny",
+            "Small images, in seconds on a laptop.",
+            model="alexnet",
+            image_size=32,
+            classes=4,
+            batch_size=16,
+            steps=30,
         ),
     )
+    goals = (lesson.goal("learns", "The network learns", "best loss <= 1.0", LARGE_PROBLEM, question=1),)
+    goal_details = {
+        "learns": "Even made-up images can be learnt by heart: bring the training loss below 1.",
+    }
 
-    def build(self, setup: Setup[ImagenetSettings]) -> Model:
+    def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
         """The chosen network on synthetic images, or on those of a folder."""
         options = setup.settings
         size = options.image_size or _SIZES[options.model]
         if size < _SMALLEST[options.model]:
             text = f"Images of {size} × {size} pixels are too small for this network."
-            raise problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
+            raise lesson.problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
         samples, classes, read = samples_of(options, size, setup.seed)
         make = _alexnet if options.model in ALEXNETS else _keras_network
         network = make(setup, size, classes)
 
-        def loss(batch: Batch, context: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
             logits = network.scores(read(batch.x), context)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+            value = batch.mean(lesson.cross_entropy(logits, batch.y))
+            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
 
-        part = Part(options.model, network.trained, loss, setup.optimizer())
-        return Model(parts=[part], state=network.averages, train=samples)
+        part = lesson.Part(options.model, network.trained, loss, setup.optimizer())
+        return lesson.Model(parts=[part], state=network.averages, train=samples)
 
 
 class _Network:
@@ -214,14 +154,14 @@ class _Network:
         self,
         trained: dict[str, tf.Variable],
         averages: dict[str, tf.Variable],
-        scores: Callable[[tf.Tensor, StepContext], tf.Tensor],
+        scores: Callable[[tf.Tensor, lesson.StepContext], tf.Tensor],
     ) -> None:
         self.trained = trained
         self.averages = averages
         self.scores = scores
 
 
-def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+def _alexnet(setup: lesson.Setup[ImagenetSettings], size: int, classes: int) -> _Network:
     """One tower: five convolutions with three poolings, two dense layers with dropout, and the scores."""
     filters, padding = ALEXNETS[setup.settings.model]
     kernels = zip((f"conv{number}" for number in range(1, 6)), (11, 5, 3, 3, 3), (3, *filters), filters, strict=False)
@@ -238,7 +178,7 @@ def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Networ
         trained[name] = setup.truncated_normal(name, shape, stddev=(2 / inputs) ** 0.5)
         trained[f"{name}_offset"] = tf.Variable(tf.zeros([shape[-1]]), name=f"{name}_offset")
 
-    def scores(images: tf.Tensor, context: StepContext) -> tf.Tensor:
+    def scores(images: tf.Tensor, context: lesson.StepContext) -> tf.Tensor:
         x = images
         for name in convolutions:
             x = tf.nn.conv2d(x, trained[name], _stride(name), padding)
@@ -248,7 +188,7 @@ def _alexnet(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Networ
         x = tf.reshape(x, [-1, shapes["dense1"][0]])
         for name in ("dense1", "dense2"):
             x = tf.nn.relu(tf.matmul(x, trained[name]) + trained[f"{name}_offset"])
-            x = dropout(x, 0.5, context, name)
+            x = lesson.dropout(x, 0.5, context, name)
         return tf.matmul(x, trained["output"]) + trained["output_offset"]
 
     return _Network(trained, {}, scores)
@@ -263,7 +203,7 @@ def _side(side: int, width: int, stride: int, padding: str) -> int:
     return -(-(side if padding == "SAME" else side - width + 1) // stride)
 
 
-def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _Network:
+def _keras_network(setup: lesson.Setup[ImagenetSettings], size: int, classes: int) -> _Network:
     """ResNet-50 or Inception v3 as Keras has them, with batch statistics over all devices."""
     make = {"resnet50": keras.applications.ResNet50, "inception3": keras.applications.InceptionV3}
     keras.utils.set_random_seed(setup.seed)
@@ -272,7 +212,7 @@ def _keras_network(setup: Setup[ImagenetSettings], size: int, classes: int) -> _
     )
     network = keras.models.clone_model(plain, clone_function=_synchronized)
 
-    def scores(images: tf.Tensor, _: StepContext) -> tf.Tensor:
+    def scores(images: tf.Tensor, _: lesson.StepContext) -> tf.Tensor:
         return network(images, training=True)
 
     return _Network(named(network.trainable_variables), named(network.non_trainable_variables), scores)
@@ -290,15 +230,17 @@ def named(variables: list[Any]) -> dict[str, tf.Variable]:
     return {variable.path.replace("/", "."): variable.value for variable in variables}
 
 
-def samples_of(options: ImageSettings, size: int, seed: int) -> tuple[Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
+def samples_of(
+    options: ImageSettings, size: int, seed: int
+) -> tuple[lesson.Samples, int, Callable[[tf.Tensor], tf.Tensor]]:
     """The samples, how many classes they have, and from a batch of them to images in [0, 1)."""
     if options.folder:
         paths, labels, classes = _files(Path(options.folder).expanduser())
-        return Samples(paths, labels), classes, lambda names: _read(names, size)
+        return lesson.Samples(paths, labels), classes, lambda names: _read(names, size)
     draw = np.random.default_rng(seed)
     labels = (np.arange(_SYNTHETIC) % options.classes).astype(np.int32)
     images = draw.random((_SYNTHETIC, size, size, 3), np.float32)
-    return Samples(images, labels), options.classes, tf.identity
+    return lesson.Samples(images, labels), options.classes, tf.identity
 
 
 def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
@@ -308,7 +250,9 @@ def _files(folder: Path) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], in
     found = [(number, file) for number, files in enumerate(classes) for file in files]
     if len(classes) < 2:
         text = f"{folder} has no images of two classes or more."
-        raise problem("exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder")
+        raise lesson.problem(
+            "exercise.folder", text, "It needs a folder of JPEG or PNG images for each class.", "folder"
+        )
     paths = np.array([os.fsencode(file) for _, file in found])
     return paths, np.array([number for number, _ in found], np.int32), len(classes)
 

@@ -7,55 +7,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.exercises.devices.imagenet_bench import LARGE_PROBLEM, ImagenetBench, ImageSettings, named, samples_of
 from clew_agent.strategies import parameter_server, single
-from clew_agent.training.exercise import Batch, Exercise, Loss, Model, Part, Setup
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSize, LearningRate, OptimizerName, Steps
-from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, Preset, Requirement
 
 SIZE, SMALLEST = 299, 75
-
-ASKED = "Does an update spend more time with computing or with sending weights and gradients? How do you know?"
-GUIDE = f"""\
-## A large network on one server and some workers
-
-Inception v3 has 24 million weights. For each update a worker reads 95 MB from the server and sends as much back, and in
-between it computes for a long time. Is the network between the nodes the limit, or the processor?
-
-## What to do
-
-1. Run with one worker, then with two and four. Does the number of images per second grow as the workers do?
-2. Look at the *Cluster* tab: how long does an update take, and how many bytes does it move? What would your network
-   between nodes need for them?
-3. Take two servers. TensorFlow puts the variables on them in turn, so each sends a part of the weights. How much faster
-   is an update?
-4. Name a folder of your own as *Image folder*, with a folder of images for each class. Reading and decoding is work as
-   well.
-
-## What to watch
-
-Images per second of each worker, and the loss against the number of images.
-
-## Questions
-
-- {ASKED}
-
-> **Hint: batch statistics**
-> Batch normalisation uses the mean and deviation of each worker's own batch here. Workers that are apart cannot share
-> them, so very small batches train badly.
-"""
 
 
 class InceptionPsSettings(ImageSettings, frozen=True, kw_only=True):
     """A short run."""
 
-    optimizer: OptimizerName = "momentum"
-    learning_rate: LearningRate = 0.01
-    batch_size: BatchSize = 16
-    steps: Steps = 50
+    optimizer: lesson.OptimizerName = "momentum"
+    learning_rate: lesson.LearningRate = 0.01
+    batch_size: lesson.BatchSize = 16
+    steps: lesson.Steps = 50
 
 
 class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
@@ -73,7 +38,7 @@ class _BatchStatistics(keras.layers.Layer):  # type: ignore[misc]  # Keras has n
         return tf.nn.batch_normalization(x, mean, variance, self.beta, None, self.epsilon)
 
 
-class InceptionPs(Exercise[InceptionPsSettings]):
+class InceptionPs(lesson.Exercise[InceptionPsSettings]):
     """One network of the ImageNet competition, its weights on servers."""
 
     id = "inception-ps"
@@ -83,46 +48,37 @@ class InceptionPs(Exercise[InceptionPsSettings]):
     course = "NCSA, TensorFlow on Blue Waters, part two"
     minutes = 40
     summary = "Train Inception v3 with a server and some workers, and find what limits it."
-    guide = GUIDE
     Settings = InceptionPsSettings
     revision = 1
     metrics = ImagenetBench.metrics
     plots = ImagenetBench.plots
     presets = (
-        Preset(name="usual", title="Clew's values", help="Synthetic images of 299 × 299 pixels."),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"image_size": 75, "classes": 4, "batch_size": 8, "steps": 6},
-            help="Small images, a minute on a laptop.",
+        lesson.preset("usual", "Clew's values", "Synthetic images of 299 × 299 pixels."),
+        lesson.preset(
+            "tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6
         ),
     )
     goals = (
-        Goal(
-            id="learns",
-            text="The network learns: loss below 6",
-            metric="loss",
-            op="<=",
-            value=6.0,
-            which="best",
-            detail="A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
-            requires=(
-                *LARGE_PROBLEM,
-                Requirement("strategy", (parameter_server.CARD.id,)),
-                Requirement("workers", least=2),
-            ),
-            question=ASKED,
+        lesson.goal(
+            "learns",
+            "The network learns: loss below 6",
+            "best loss <= 6.0",
+            (*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
+            question=1,
         ),
     )
+    goal_details = {
+        "learns": "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
+    }
     strategies = (parameter_server.CARD, single.CARD)
 
-    def build(self, setup: Setup[InceptionPsSettings]) -> Model:
+    def build(self, setup: lesson.Setup[InceptionPsSettings]) -> lesson.Model:
         """Keras' Inception v3 with batch statistics."""
         options = setup.settings
         size = options.image_size or SIZE
         if size < SMALLEST:
             text = f"Images of {size} × {size} pixels are too small for this network."
-            raise problem("exercise.size", text, f"Choose at least {SMALLEST}.", "image_size")
+            raise lesson.problem("exercise.size", text, f"Choose at least {SMALLEST}.", "image_size")
         samples, classes, read = samples_of(options, size, setup.seed)
         keras.utils.set_random_seed(setup.seed)
         plain = keras.applications.InceptionV3(
@@ -130,13 +86,13 @@ class InceptionPs(Exercise[InceptionPsSettings]):
         )
         network = keras.models.clone_model(plain, clone_function=_with_batch_statistics)
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
             logits = network(read(batch.x), training=True)
-            value = batch.mean(cross_entropy(logits, batch.y))
-            return Loss(value, {"accuracy": batch.mean(correct(logits, batch.y))})
+            value = batch.mean(lesson.cross_entropy(logits, batch.y))
+            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
 
-        part = Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
-        return Model(parts=[part], train=samples)
+        part = lesson.Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
+        return lesson.Model(parts=[part], train=samples)
 
 
 def _with_batch_statistics(layer: Any) -> Any:

@@ -8,95 +8,59 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import psutil
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.training.engine import Engine
-from clew_agent.training.exercise import Batch, Exercise, Loss, Measurement, Model, Part, Setup
-from clew_agent.training.layers import correct, cross_entropy
-from clew_agent.training.random import StepContext
-from clew_agent.training.settings import BatchSettings, LearningRate, OptimizerName
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Knob, Params
-
-ASKED = "Where is the sweet spot of your machine, and what do you lose on either side of it?"
-GUIDE = f"""\
-## How large should a batch be?
-
-A larger batch gives the processor or GPU more to do in each step, so the time for one sample falls. But it also
-needs more memory, and from the same number of samples it makes fewer updates. This exercise trains the same network
-again and again with the same number of samples, each time with another batch size, and measures all three.
-
-## What to do
-
-1. Press **Run** with the defaults. Where does the time per sample stop falling? Where does the accuracy begin to fall?
-2. Tick *Scale the rate*: the learning rate grows with the batch. How far does that bring the accuracy back?
-3. Run on a GPU if you have one. Its sweet spot is at larger batches: why?
-4. Find values that read 90 % of the test images with the largest batch.
-
-## What to watch
-
-The *sweet spot* is the range where a sample costs little more than the least, and the accuracy has not yet fallen.
-It depends on the device: measure it where you will train.
-
-## Questions
-
-- {ASKED}
-
-> **Hint: why small batches cost time**
-> Each step reads and writes all weights, whatever the batch. With one sample in a batch, that is most of the work.
-
-> **Hint: why large batches cost accuracy**
-> 50,000 samples are 50,000 updates with a batch of 1, and 24 with a batch of 2,048. Each of the 24 is more exact,
-> but there are too few of them. A larger rate helps up to a point (linear scaling rule, Goyal et al., 2017).
-
-> **Hint: what the memory is**
-> *Counted* is what one step needs at least: the weights and their gradients, the samples, and what each layer computes
-> from them. *Measured* is what the process took at its peak in addition to what it held before, compiled programs
-> included; on a GPU, what TensorFlow took there. For a network this small, chance moves it by tens of megabytes.
-"""
 
 BATCH_SIZES = (1, 8, 32, 128, 512, 2048)
 RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
 WARM_UP_STEPS = 20
 SAMPLES = 50_000
-Samples = Annotated[int, Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)]
+Samples = Annotated[
+    int, lesson.Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)
+]
 
 
-class MinibatchSettings(Params, frozen=True, kw_only=True):
+class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
     """The network, how it is trained, and how far the batch size goes."""
 
-    optimizer: OptimizerName = "sgd"
-    learning_rate: LearningRate = 0.1
+    optimizer: lesson.OptimizerName = "sgd"
+    learning_rate: lesson.LearningRate = 0.1
     scale_rate: Annotated[
-        bool, Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
+        bool, lesson.Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
     samples: Samples = SAMPLES
-    hidden: Annotated[int, Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)] = 256
+    hidden: Annotated[
+        int, lesson.Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)
+    ] = 256
     largest: Annotated[
-        int, Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048)
+        int,
+        lesson.Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048),
     ] = 2048
 
 
-class NetworkSettings(BatchSettings, frozen=True, kw_only=True):
+class NetworkSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """One training with one batch size."""
 
-    hidden: Annotated[int, Knob("Hidden units")] = 256
+    hidden: Annotated[int, lesson.Knob("Hidden units")] = 256
 
 
-class Network(Exercise[NetworkSettings]):
+class Network(lesson.Exercise[NetworkSettings]):
     """Two layers: what is trained with each batch size."""
 
     id = "minibatch-network"
     title = "Two layers"
     Settings = NetworkSettings
     jit = True
-    metrics = (MetricSpec(name="loss", label="Loss"), MetricSpec(name="test_accuracy", label="", per_step=False))
+    metrics = (
+        lesson.MetricSpec(name="loss", label="Loss"),
+        lesson.MetricSpec(name="test_accuracy", label="", per_step=False),
+    )
 
-    def build(self, setup: Setup[NetworkSettings]) -> Model:
+    def build(self, setup: lesson.Setup[NetworkSettings]) -> lesson.Model:
         """A hidden layer of rectified linear units."""
         data, hidden = setup.require_data(), setup.settings.hidden
         features = data.train.x.shape[1]
@@ -108,18 +72,18 @@ class Network(Exercise[NetworkSettings]):
         def scores(x: tf.Tensor) -> tf.Tensor:
             return tf.matmul(tf.nn.relu(tf.matmul(x, W1) + b1), W2) + b2
 
-        def loss(batch: Batch, _: StepContext) -> Loss:
-            return Loss(batch.mean(cross_entropy(scores(batch.x), batch.y)))
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            return lesson.Loss(batch.mean(lesson.cross_entropy(scores(batch.x), batch.y)))
 
-        part = Part("network", {"W1": W1, "b1": b1, "W2": W2, "b2": b2}, loss, setup.optimizer())
-        return Model(
+        part = lesson.Part("network", {"W1": W1, "b1": b1, "W2": W2, "b2": b2}, loss, setup.optimizer())
+        return lesson.Model(
             parts=[part],
-            evaluate=lambda batch: {"accuracy": correct(scores(batch.x), batch.y)},
+            evaluate=lambda batch: {"accuracy": lesson.correct(scores(batch.x), batch.y)},
             evaluation_sets=setup.held_out(),
         )
 
 
-class Minibatch(Measurement[MinibatchSettings]):
+class Minibatch(lesson.Measurement[MinibatchSettings]):
     """Time per sample, memory and test accuracy against the batch size."""
 
     id = "minibatch"
@@ -129,80 +93,63 @@ class Minibatch(Measurement[MinibatchSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 15
     summary = "Train one network with batches of 1 to 2,048 samples and find the sweet spot."
-    guide = GUIDE
     Settings = MinibatchSettings
     datasets = ("mnist", "digits")
     revision = 1
     metrics = (
-        MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"),
+        lesson.MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(
+            name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"
+        ),
     )
     measured = (
-        SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
-        SeriesPlot(id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"),
-        SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
+        lesson.SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
+        lesson.SeriesPlot(
+            id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"
+        ),
+        lesson.SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
     )
     presets = (
-        Preset(name="course", title="Same rate", help="Learning rate 0.1 for every batch size."),
-        Preset(
-            name="scaled",
-            title="Rate grows with the batch",
-            values={"scale_rate": True},
-            help="The linear scaling rule.",
-        ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"samples": 3000, "hidden": 32, "largest": 512},
-            data="digits",
-            help="The built-in small digits.",
+        lesson.preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
+        lesson.preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
+        lesson.preset(
+            "tiny", "Tiny", "The built-in small digits.", data="digits", samples=3000, hidden=32, largest=512
         ),
     )
     goals = (
-        Goal(
-            id="faster",
-            text="4 times faster per sample",
-            metric="gain",
-            op=">=",
-            value=4,
-            which="best",
-            detail="The best batch size against the smallest.",
-            requires=(
-                Requirement("largest", least=512),
-                Requirement("samples", least=SAMPLES),
-                Requirement("hidden", least=256),
-            ),
-            question=ASKED,
+        lesson.goal(
+            "faster",
+            "4 times faster per sample",
+            "best gain >= 4",
+            lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)),
+            question=1,
             quiet=True,
         ),
-        Goal(
-            id="accurate",
-            text="90 % with the largest batch",
-            metric="test_accuracy",
-            op=">=",
-            value=0.9,
-            detail="From the same number of samples: change the rate, the optimizer or the network.",
-            data="mnist",
-            requires=(Requirement("largest", least=2048), Requirement("samples", (SAMPLES,))),
+        lesson.goal(
+            "accurate",
+            "90 % with the largest batch",
+            "test_accuracy >= 0.9 on mnist",
+            lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
         ),
-        Goal(
-            id="digits",
-            text="88 % with the largest batch",
-            metric="test_accuracy",
-            op=">=",
-            value=0.88,
-            detail="On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
-            data="digits",
-            requires=(Requirement("largest", least=512), Requirement("samples", (SAMPLES,))),
-            question=ASKED,
+        lesson.goal(
+            "digits",
+            "88 % with the largest batch",
+            "test_accuracy >= 0.88 on digits",
+            lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
+            question=1,
         ),
     )
+    goal_details = {
+        "faster": "The best batch size against the smallest.",
+        "accurate": "From the same number of samples: change the rate, the optimizer or the network.",
+        "digits": "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
+    }
 
-    def measure(self, setup: Setup[MinibatchSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[MinibatchSettings]) -> Iterator[lesson.Event | None]:
         """One training after the other, the smallest batches first."""
         chosen, data = setup.settings, setup.require_data()
         sizes = batch_sizes(chosen.largest, len(data.train))
-        yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
         first = 0.0
         train(Engine(Network(), network_settings(chosen, RATE_AT), setup.seed, data), WARM_UP_STEPS)
         for step, size in enumerate(sizes, 1):
@@ -217,14 +164,15 @@ class Minibatch(Measurement[MinibatchSettings]):
             each = seconds / (engine.steps * size)
             accuracy = engine.evaluate()["test_accuracy"]
             first = first or each
-            yield point("Time per sample", size, each, "s")
-            yield point("Test accuracy", size, accuracy)
-            yield point("Measured", size, measured, "B", "Memory")
-            yield point(
-                "Counted", size, counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size), "B", "Memory"
+            yield lesson.points("Time per sample", size, each, "Batch size", "Time per sample", y_unit="s")
+            yield lesson.points("Test accuracy", size, accuracy, "Batch size", "Test accuracy")
+            yield lesson.points("Measured", size, measured, "Batch size", "Memory", y_unit="B")
+            counted = counted_bytes(data.train.x.shape[1], chosen.hidden, data.classes, size)
+            yield lesson.points("Counted", size, counted, "Batch size", "Memory", y_unit="B")
+            yield lesson.Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
+            yield lesson.Log(
+                text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images."
             )
-            yield Evaluation(step=step, values={"gain": first / each, "test_accuracy": accuracy})
-            yield Log(text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images.")
 
 
 def batch_sizes(largest: int, samples: int) -> list[int]:
@@ -280,18 +228,6 @@ def counted_bytes(features: int, hidden: int, classes: int, batch: int) -> int:
     values of both layers with their gradients."""
     weights = (features + 1) * hidden + (hidden + 1) * classes
     return 4 * (2 * weights + batch * (features + 2 * hidden + 2 * classes))
-
-
-def point(name: str, batch: int, value: float, unit: str = "", label: str = "") -> Series:
-    """One point of a curve over the batch size."""
-    return Series(
-        name=name,
-        x=np.array([batch], "<f8").tobytes(),
-        y=np.array([value], "<f8").tobytes(),
-        x_label="Batch size",
-        y_label=label or name,
-        y_unit=unit,
-    )
 
 
 EXERCISE = Minibatch()

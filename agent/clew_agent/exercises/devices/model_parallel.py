@@ -16,75 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.datasets.dataset import DataSet
+from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training import hybrid
-from clew_agent.training.exercise import Measurement, Setup
 from clew_agent.training.hybrid import HybridNetwork, HybridStep, timed
-from clew_agent.training.layers import cross_entropy
-from clew_agent.training.settings import LearningRate
-from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Condition, Knob, Params
-
-ASKED = "The more micro-batches, the smaller the bubble. Why does a step take longer again from some number on?"
-GUIDE = f"""\
-## A network that is cut into stages
-
-A network that does not fit on one GPU can be cut: each device holds some of its layers, a *stage*, and hands its
-results to the next. That alone makes nothing faster. While one device computes, all others wait for its results. The
-time in which a device waits is a *bubble*.
-
-A pipeline has smaller bubbles. Each batch is split into *micro-batches*: as soon as the first device has handed over
-the first micro-batch, it begins with the second. After all of them went forward, all go backward, and then each device
-updates its layers once, by the mean gradient of all micro-batches. The result is the same as without a pipeline. Clew
-compares the losses of ten steps in every run.
-
-With *p* equal stages and *m* micro-batches, each device works for *m* tasks in each direction and waits for *p* − 1. So
-the bubble is (p − 1) / (m + p − 1) of the time. The plot *Bubble* shows this next to what was measured.
-
-## The hybrid
-
-A convolutional network has most of its computing in the convolutions and most of its weights in the dense layers. Of
-the 76,009,832 weights of the AlexNet in the *ImageNet benchmark* 3,747,200 are in convolutions. *Cut: hybrid* trains a
-much smaller network, two convolutions and some dense layers, and cuts it in two ways
-(Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014): each device has all convolutions
-and its own share of the batch, and of each dense layer some columns. Devices send the gradients of convolutions and the
-activations of dense layers, but no gradient of a dense layer. The log says how many bytes that saves.
-
-## What to do
-
-1. Press **Run** with the defaults: 4 stages, up to 8 micro-batches. Find the bubbles in the timeline.
-2. Raise the number of micro-batches until the bubbles take less than 20 % of the time.
-3. Now use 32 micro-batches of the same batch. The bubble shrinks further: does a step as well?
-4. Change the number of stages. How many micro-batches do you need for the same bubble?
-5. Choose several devices, if you have GPUs. Compare all stages on one device with one stage on each.
-6. Choose *Cut: hybrid*. Which tasks of a device wait for the others?
-7. Double the batch size. The activations grow with the batch and the weights do not: from which batch size on does the
-   hybrid send more than a data-parallel network?
-
-## Questions
-
-- {ASKED}
-
-> **Hint: how the timeline is measured**
-> Each task (one stage, one micro-batch, forward or backward) is timed alone, and the median over all steps and
-> micro-batches counts. From these times Clew computes when each task could begin, if each stage had a device of its
-> own. So the timeline is right also where the devices are parts of one processor, or where there is one only: there
-> you cannot see it on the clock, because the parts share the same cores.
-
-> **Hint: why micro-batches cannot be as small as you like**
-> Each task reads all weights of its stage and starts several operations, however few samples it has. With many small
-> micro-batches this takes longer than the bubble that they save.
-
-> **Hint: why going backward takes about three times as long**
-> A stage computes the gradient of its weights and that of its input: two products for each one of the way forward. As
-> in GPipe it keeps only its input until then, and computes what is between again: that is the third.
-> *One device* in the plot computes nothing twice. So even without bubbles four stages are three times as fast as it,
-> not four times.
-"""
 
 STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -93,11 +29,8 @@ COMPARED_STEPS = 10
 TOLERANCE = 1e-5
 """How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
 
-PIPELINE = (
-    Requirement("cut", (STAGES,)),
-    Requirement("batch_size", least=512),
-    Requirement("width", least=1024),
-    Requirement("steps", least=5),
+PIPELINE = lesson.needs(
+    cut=STAGES, batch_size=lesson.at_least(512), width=lesson.at_least(1024), steps=lesson.at_least(5)
 )
 """With several devices there is a stage on each, whatever ``stages`` says; so a goal asks for both numbers."""
 
@@ -106,21 +39,21 @@ Weights = list[npt.NDArray[np.float32]]
 Result = TypeVar("Result")
 
 
-class ModelParallelSettings(Params, frozen=True, kw_only=True):
+class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
     """The network, how it is cut, and how it is trained."""
 
     cut: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Cut",
             "stages: each device has some of the layers; hybrid: each device has all convolutions for its share of the"
             " batch, and some columns of each dense layer for the whole batch.",
-            choices=(Choice(STAGES, "Stages"), Choice(HYBRID, "Hybrid")),
+            choices=(lesson.Choice(STAGES, "Stages"), lesson.Choice(HYBRID, "Hybrid")),
         ),
     ] = STAGES
     stages: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Stages",
             "Parts of the network on one device. With several devices each has one stage, or one part of the hybrid.",
             ge=2,
@@ -129,27 +62,29 @@ class ModelParallelSettings(Params, frozen=True, kw_only=True):
     ] = 4
     micro_batches: Annotated[
         int,
-        Knob(
+        lesson.Knob(
             "Micro-batches",
             f"How many, at most. Tried are {', '.join(map(str, MICRO_BATCHES))}, if they divide the batch.",
             ge=1,
             le=32,
             log=True,
-            shown_when=Condition("cut", (STAGES,)),
+            shown_when=lesson.Condition("cut", (STAGES,)),
         ),
     ] = 8
-    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)] = 512
+    batch_size: Annotated[
+        int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)
+    ] = 512
     layers: Annotated[
-        int, Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
+        int, lesson.Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
     ] = 1
-    width: Annotated[int, Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
-    learning_rate: LearningRate = 0.05
+    width: Annotated[int, lesson.Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
+    learning_rate: lesson.LearningRate = 0.05
     steps: Annotated[
-        int, Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
+        int, lesson.Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
     ] = 20
 
 
-class ModelParallel(Measurement[ModelParallelSettings]):
+class ModelParallel(lesson.Measurement[ModelParallelSettings]):
     """The bubble and the time of a step, against the number of micro-batches."""
 
     id = "model-parallel"
@@ -160,19 +95,18 @@ class ModelParallel(Measurement[ModelParallelSettings]):
     minutes = 15
     revision = 1
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
-    guide = GUIDE
     Settings = ModelParallelSettings
     datasets = ("mnist", "digits")
     metrics = (
-        MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
-        MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
+        lesson.MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
     )
     measured = (
-        SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
-        SeriesPlot(
+        lesson.SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
+        lesson.SeriesPlot(
             id="time", title="Time per step", series=("One device", "In turn", "Pipeline", "Hybrid"), log_x=True
         ),
-        SeriesPlot(
+        lesson.SeriesPlot(
             id="timeline",
             title="One step",
             series=tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)),
@@ -184,62 +118,62 @@ class ModelParallel(Measurement[ModelParallelSettings]):
         several_devices("Each device holds one stage of the network."),
     )
     presets = (
-        Preset(name="four", title="Four stages", help="Up to 8 micro-batches."),
-        Preset(
-            name="deep",
-            title="Eight stages",
-            values={"stages": 8, "micro_batches": 32},
-            help="Twice as many layers, and up to 32 micro-batches.",
+        lesson.preset("four", "Four stages", "Up to 8 micro-batches."),
+        lesson.preset(
+            "deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32
         ),
-        Preset(
-            name="hybrid",
-            title="Hybrid",
-            values={"cut": HYBRID, "layers": 2, "batch_size": 128},
-            help="Convolutions by shares of the batch, dense layers by columns.",
+        lesson.preset(
+            "hybrid",
+            "Hybrid",
+            "Convolutions by shares of the batch, dense layers by columns.",
+            cut=HYBRID,
+            layers=2,
+            batch_size=128,
         ),
-        Preset(
-            name="tiny",
-            title="Tiny",
-            values={"batch_size": 128, "width": 256, "micro_batches": 4, "steps": 10},
+        lesson.preset(
+            "tiny",
+            "Tiny",
+            "The built-in small digits, up to 4 micro-batches.",
             data="digits",
-            help="The built-in small digits, up to 4 micro-batches.",
+            batch_size=128,
+            width=256,
+            micro_batches=4,
+            steps=10,
         ),
     )
     goals = (
-        Goal(
-            id="bubble",
-            text="Bubble below 20 %",
-            metric="bubble",
-            op="<=",
-            value=0.2,
-            detail="With the largest number of micro-batches.",
-            requires=(*PIPELINE, Requirement("stages", least=4), Requirement("devices", (1, 4, 8, 16))),
-            question=ASKED,
+        lesson.goal(
+            "bubble",
+            "Bubble below 20 %",
+            "bubble <= 0.2",
+            (*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
+            question=1,
             quiet=True,
         ),
-        Goal(
-            id="gain",
-            text="Twice as fast as one device",
-            metric="gain",
-            op=">=",
-            value=2,
-            detail="With the largest number of micro-batches, computed from the measured times of all tasks.",
-            requires=(*PIPELINE, Requirement("stages", most=4), Requirement("devices", (1, 2, 4))),
+        lesson.goal(
+            "gain",
+            "Twice as fast as one device",
+            "gain >= 2",
+            (*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
             quiet=True,
         ),
     )
+    goal_details = {
+        "bubble": "With the largest number of micro-batches.",
+        "gain": "With the largest number of micro-batches, computed from the measured times of all tasks.",
+    }
 
-    def measure(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
         """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""
         chosen = setup.settings
         if chosen.cut == HYBRID:
             yield from self._hybrid(setup)
             return
         counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size)
-        yield Schema(id=0, metrics=self.metrics, steps=len(counts))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(counts))
         devices = [device.name for device in compute_devices()]
         places = devices if len(devices) > 1 else devices * chosen.stages
-        yield Log(text=placement_in_words(devices, len(places)))
+        yield lesson.Log(text=placement_in_words(devices, len(places)))
         weights = initial_weights(len(places), setup)
         batches = make_batches(setup)
         rate = chosen.learning_rate
@@ -253,29 +187,29 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             tasks = schedule(run.durations)
             share, expected = bubble(tasks, len(places)), bubble_formula(len(places), count)
             seconds = step_seconds(tasks, run.updates)
-            yield point("Measured", count, share, "Bubble")
-            yield point("Formula", count, expected, "Bubble")
-            yield point("One device", count, whole.alone_seconds, "Time per step", "s")
+            yield lesson.points("Measured", count, share, "Micro-batches", "Bubble")
+            yield lesson.points("Formula", count, expected, "Micro-batches", "Bubble")
+            yield lesson.points("One device", count, whole.alone_seconds, "Micro-batches", "Time per step", y_unit="s")
             if len(devices) > 1:
-                yield point("In turn", count, in_turn.seconds, "Time per step", "s")
-            yield point("Pipeline", count, seconds, "Time per step", "s")
-            yield Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
-            yield Log(
+                yield lesson.points("In turn", count, in_turn.seconds, "Micro-batches", "Time per step", y_unit="s")
+            yield lesson.points("Pipeline", count, seconds, "Micro-batches", "Time per step", y_unit="s")
+            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
+            yield lesson.Log(
                 text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
                 f"formula {100 * expected:.1f} %; losses are those of one device."
             )
         yield from timeline(tasks)
 
-    def _hybrid(self, setup: Setup[ModelParallelSettings]) -> Iterator[Event | None]:
+    def _hybrid(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
         """On one device, then on each device with the dense layers for the whole batch, and share by share."""
         chosen = setup.settings
-        yield Schema(id=0, metrics=self.metrics, steps=2)
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=2)
         devices = [device.name for device in compute_devices()]
         places = devices if len(devices) > 1 else devices * chosen.stages
-        yield Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
+        yield lesson.Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
         if chosen.batch_size < len(places):
             text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
-            raise problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
+            raise lesson.problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
         data = setup.require_data()
         weights = hybrid.initial_weights(data.image_shape, chosen.width, chosen.layers, data.classes, setup.seed)
         batches = image_batches(setup)
@@ -288,14 +222,16 @@ class ModelParallel(Measurement[ModelParallelSettings]):
             compare(losses, found, pieces, "piece")
             tasks = schedule_hybrid(run.convolutions, run.dense)
             share, seconds = bubble(tasks, len(places)), step_seconds(tasks, run.updates)
-            yield point("Measured", pieces, share, "Bubble", x_label="Pieces")
-            yield point("One device", pieces, whole.seconds, "Time per step", "s", x_label="Pieces")
-            yield point("Hybrid", pieces, seconds, "Time per step", "s", x_label="Pieces")
-            yield Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
+            yield lesson.points("Measured", pieces, share, "Pieces", "Bubble")
+            yield lesson.points("One device", pieces, whole.seconds, "Pieces", "Time per step", y_unit="s")
+            yield lesson.points("Hybrid", pieces, seconds, "Pieces", "Time per step", y_unit="s")
+            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
             how = "the whole batch at once" if together else "the share of one device after another"
-            yield Log(text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device.")
+            yield lesson.Log(
+                text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
+            )
         cut, parallel = network.sent_bytes(chosen.batch_size)
-        yield Log(
+        yield lesson.Log(
             text=f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
             f" {parallel / 1e6:.2f} MB."
         )
@@ -351,7 +287,7 @@ class Stage:
             tape.watch(x)
             output = self._output(x)
             scores = output[:, : self._classes]
-            loss = tf.reduce_mean(cross_entropy(scores, target)) if self._classes else tf.zeros([])
+            loss = tf.reduce_mean(lesson.cross_entropy(scores, target)) if self._classes else tf.zeros([])
         start, seed = (loss, None) if self._classes else (output, target)
         own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
         for total, gradient in zip(self._sums, others, strict=True):
@@ -364,7 +300,7 @@ class Stage:
             total.assign(tf.zeros_like(total))
 
 
-def initial_weights(stages: int, setup: Setup[ModelParallelSettings]) -> list[Weights]:
+def initial_weights(stages: int, setup: lesson.Setup[ModelParallelSettings]) -> list[Weights]:
     """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
     generator, width = np.random.default_rng(setup.seed), setup.settings.width
     return [
@@ -394,10 +330,10 @@ class SampleBatch:
     y: npt.NDArray[np.int32]
 
 
-def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+def make_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
     """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are
     equal."""
-    data: DataSet = setup.require_data()
+    data: lesson.DataSet = setup.require_data()
     chosen, generator = setup.settings, np.random.default_rng([setup.seed, 1])
     features = data.train.x.shape[1]
     to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
@@ -409,7 +345,7 @@ def make_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
     return found
 
 
-def image_batches(setup: Setup[ModelParallelSettings]) -> list[SampleBatch]:
+def image_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
     """One for each step, with ``x`` [samples, height, width, channels]."""
     data, chosen = setup.require_data(), setup.settings
     generator = np.random.default_rng([setup.seed, 1])
@@ -514,7 +450,7 @@ def compare(expected: Array, losses: Array, micro_batches: int, piece: str = "mi
         count = f"1 {piece}" if micro_batches == 1 else f"{micro_batches} {plural}"
         text = f"With {count} the loss of step {step + 1} is {other[step]:.7g}, on one device {one[step]:.7g}."
         hint = f"Rounding explains a share of {TOLERANCE:g}. Take a smaller learning rate, which enlarges it less."
-        raise problem("pipeline.differs", text, hint, "learning_rate")
+        raise lesson.problem("pipeline.differs", text, hint, "learning_rate")
 
 
 # The timeline
@@ -606,7 +542,7 @@ def placement_in_words(devices: Sequence[str], stages: int) -> str:
     return f"One stage on each of {names}{', parts of one processor' if shared else ''}: {computed}."
 
 
-def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
+def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:
     """A row for each device: from each x on it works on micro-batch y, on -y backward, on none for 0."""
     for stage in sorted({task.stage for task in tasks}):
         points: list[tuple[float, float]] = []
@@ -615,22 +551,8 @@ def timeline(tasks: Sequence[Task]) -> Iterator[Series]:
                 points.pop()  # no time between two tasks
             sign = -1 if task.backward else 1
             points += [(task.start, sign * (task.micro_batch + 1)), (task.end, 0.0)]
-        x, y = np.array(points, "<f8").T
-        yield Series(
-            name=f"Device {stage + 1}", x=x.tobytes(), y=y.tobytes(), x_label="Time", y_label="Micro-batch", x_unit="s"
-        )
-
-
-def point(name: str, count: int, value: float, label: str, unit: str = "", x_label: str = "Micro-batches") -> Series:
-    """One point of a curve over the number of micro-batches, or of pieces for the dense layers of the hybrid."""
-    return Series(
-        name=name,
-        x=np.array([count], "<f8").tobytes(),
-        y=np.array([value], "<f8").tobytes(),
-        x_label=x_label,
-        y_label=label,
-        y_unit=unit,
-    )
+        x, y = np.array(points).T
+        yield lesson.points(f"Device {stage + 1}", x, y, "Time", "Micro-batch", x_unit="s")
 
 
 EXERCISE = ModelParallel()

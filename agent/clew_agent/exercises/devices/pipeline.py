@@ -20,73 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from clew_agent.datasets.dataset import DataSet
-from clew_agent.training.exercise import Measurement, Setup
-from clew_agent.training.layers import cross_entropy
+from clew_agent import lesson
 from clew_agent.training.tracing import Profiler
 from clew_shared.base import operating_system
-from clew_shared.base.problem import ProblemError, problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Knob, Params
+from clew_shared.base.problem import ProblemError
 
-AHEAD_HELPS = "Prefetching does not make reading any faster. When does it help, and when not at all?"
-MANY_READERS = "Four readers are nearly four times as fast as one. Why are 64 not 64 times as fast?"
-GUIDE = f"""\
-## Why does the fast device wait?
-
-A device that could train on 10,000 images a second trains on no more than can be read in that second. Here the same
-small network trains on the same images in the same order, six times. Only the way in which it gets them differs:
-
-| way | what happens in a step |
-|---|---|
-| Memory | the images are there already |
-| Files | each image is a small PNG file, read and decoded when the step needs it, one after the other |
-| Parallel | several *readers* read and decode at the same time |
-| Prefetch | and do so while the network trains on the batch before |
-| Cache | and after the first pass the decoded images stay in memory |
-| TFRecord | all images are in one large file, which is read from its beginning to its end, ahead as well |
-
-All six give the same losses, to the last bit: Clew checks that. The way changes nothing but the time.
-
-## What to do
-
-1. Press **Run**. Which way is the slowest on this machine, and how far is the best from *Memory*?
-2. Look at *One step*: a row for each way, which first waits for its images and then trains. Which ways wait?
-3. A file system that hundreds of nodes share takes longer for each file. Set *Extra time per file* to 2 ms and run
-   again. Which ways become slower, and which do not? Then give them more *Readers*: up to which number does that help?
-4. Choose a single way in *Images come from* and run it. The page *Trace* shows its last steps: what do the *readers* do
-   while the network trains, and what when it waits? (`PyFuncStateless` is the extra time.)
-5. On a cluster, set *Folder* to a folder on the shared file system, then to one on the node's own disk (often `/tmp` or
-   `$TMPDIR`). That is the number to know before you train there.
-
-## What to watch
-
-*Images per second* goes over the passes through the images. With *Cache* the first pass is as slow as without, and the
-others are not. The operating system keeps files in memory that were read lately: here they were just written, so
-*Files* is kinder than the first pass over files that nobody has read today. Even *Memory* waits a little, for its batch
-to be put together. *Waiting for input* is that of the way that was measured last.
-
-## Questions
-
-- {AHEAD_HELPS}
-- {MANY_READERS}
-- What does a cache need that the other ways do not, and for which data sets is it no choice?
-- The images of a TFRecord come in the order in which they were written. What do you lose, and what would you do about
-  it?
-
-> **Hint: numbers to compare with**
-> On two cores that others used as well, with 2 ms more for each file: 380 images/s from files one after the other.
-> Four readers in parallel were 3.5 times as fast and 4 times with prefetching, 16 readers 8.8 and 11 times, 64 readers
-> hardly more. With a cache it was 40 times, as fast as from memory. Without the extra time, files gave 4,000 images/s
-> one after the other.
-
-> **Hint: where the time goes**
-> A faster device shortens only the part that trains. If that is the smaller part, improve the input first. *Parallel*
-> and *Prefetch* need the processor's cores to read and decode. If the network trains on the same cores, they take time
-> away from each other, so that a step trains longer: on two busy cores *Prefetch* with 16 readers waited for 4 to 18 %
-> of its time and still gave less than half as many images/s as *Memory*.
-"""
 AHEAD = 4
 """Batches that are kept ready."""
 WARM_UP = 2
@@ -116,31 +54,33 @@ WAYS = {
     "tfrecord": Way("TFRecord", "from a TFRecord"),
 }
 ALL = "all"
-CHOICES = (Choice(ALL, "All ways"), *(Choice(key, way.name) for key, way in WAYS.items()))
+CHOICES = (lesson.Choice(ALL, "All ways"), *(lesson.Choice(key, way.name) for key, way in WAYS.items()))
 
 
-class PipelineSettings(Params, frozen=True, kw_only=True):
+class PipelineSettings(lesson.Params, frozen=True, kw_only=True):
     """Where images come from, and how many."""
 
     feeding: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Images come from",
             "One way, or all of them one after the other.",
             choices=CHOICES,
         ),
     ] = ALL
     images: Annotated[
-        int, Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
+        int, lesson.Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
     ] = 1000
-    passes: Annotated[int, Knob("Passes", "How many times the network sees all images, each way.", ge=2, le=100)] = 4
-    batch_size: Annotated[int, Knob("Batch size", "Number of images in one step.", ge=1, le=1000, log=True)] = 50
+    passes: Annotated[
+        int, lesson.Knob("Passes", "How many times the network sees all images, each way.", ge=2, le=100)
+    ] = 4
+    batch_size: Annotated[int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=1000, log=True)] = 50
     readers: Annotated[
-        int, Knob("Readers", "How many files are read at the same time, in parallel.", ge=1, le=256, log=True)
+        int, lesson.Knob("Readers", "How many files are read at the same time, in parallel.", ge=1, le=256, log=True)
     ] = 4
     extra_ms: Annotated[
         float,
-        Knob(
+        lesson.Knob(
             "Extra time per file",
             "Each file takes so much longer, as on a file system that many nodes share. 0: as long as it takes here.",
             ge=0,
@@ -150,7 +90,7 @@ class PipelineSettings(Params, frozen=True, kw_only=True):
     ] = 0.0
     folder: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Folder",
             "A folder on the machine that trains, in which the files are written and removed again. Empty: its folder "
             "for temporary files.",
@@ -158,7 +98,7 @@ class PipelineSettings(Params, frozen=True, kw_only=True):
     ] = ""
 
 
-class Pipeline(Measurement[PipelineSettings]):
+class Pipeline(lesson.Measurement[PipelineSettings]):
     """Images per second of one network, for each way to the images."""
 
     id = "pipeline"
@@ -168,24 +108,27 @@ class Pipeline(Measurement[PipelineSettings]):
     course = "NCSA and CINECA, input pipelines"
     minutes = 20
     summary = "Feed the same network from memory, from files and by tf.data, and see what a step waits for."
-    guide = GUIDE
     Settings = PipelineSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
     metrics = (
         *(
-            MetricSpec(name=f"{key}_gain", label=f"{way.name} against Files", per_step=False, better="higher", unit="×")
+            lesson.MetricSpec(
+                name=f"{key}_gain", label=f"{way.name} against Files", per_step=False, better="higher", unit="×"
+            )
             for key, way in WAYS.items()
             if key != "files"
         ),
-        MetricSpec(name="hidden", label="Best way against memory", per_step=False, better="higher", format="percent"),
-        MetricSpec(
+        lesson.MetricSpec(
+            name="hidden", label="Best way against memory", per_step=False, better="higher", format="percent"
+        ),
+        lesson.MetricSpec(
             name="waiting", label="Waiting for input, last way", per_step=False, better="lower", format="percent"
         ),
     )
     measured = (
-        SeriesPlot(id="rate", title="Images per second", series=tuple(way.line for way in WAYS.values())),
-        SeriesPlot(
+        lesson.SeriesPlot(id="rate", title="Images per second", series=tuple(way.line for way in WAYS.values())),
+        lesson.SeriesPlot(
             id="step",
             title="One step",
             series=tuple(way.name for way in WAYS.values()),
@@ -194,55 +137,53 @@ class Pipeline(Measurement[PipelineSettings]):
         ),
     )
     presets = (
-        Preset(name="usual", title="All ways", help="1,000 images, four passes through them each way."),
-        Preset(name="tiny", title="Tiny", values={"images": 100, "passes": 2}, data="digits", help="100 small digits."),
+        lesson.preset("usual", "All ways", "1,000 images, four passes through them each way."),
+        lesson.preset("tiny", "Tiny", "100 small digits.", data="digits", images=100, passes=2),
     )
     goals = (
-        Goal(
-            id="parallel",
-            text="Parallel reading 6 times as fast",
-            metric="parallel_gain",
-            op=">=",
-            value=6,
-            detail="As one file after the other, where each file takes 2 ms more.",
-            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        lesson.goal(
+            "parallel",
+            "Parallel reading 6 times as fast",
+            "parallel_gain >= 6",
+            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
+            question=2,
             quiet=True,
-            question=MANY_READERS,
         ),
-        Goal(
-            id="prefetch",
-            text="Prefetching 7 times as fast",
-            metric="prefetch_gain",
-            op=">=",
-            value=7,
-            detail="As one file after the other, where each file takes 2 ms more.",
-            requires=(Requirement("extra_ms", least=2), Requirement("images", least=500)),
+        lesson.goal(
+            "prefetch",
+            "Prefetching 7 times as fast",
+            "prefetch_gain >= 7",
+            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
+            question=1,
             quiet=True,
-            question=AHEAD_HELPS,
         ),
     )
+    goal_details = {
+        "parallel": "As one file after the other, where each file takes 2 ms more.",
+        "prefetch": "As one file after the other, where each file takes 2 ms more.",
+    }
 
-    def measure(self, setup: Setup[PipelineSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[PipelineSettings]) -> Iterator[lesson.Event | None]:
         """Way by way; the losses of each are compared with those of the first before the next."""
         chosen = setup.settings
         keys = [*WAYS] if chosen.feeding == ALL else [chosen.feeding]
         folder = checked_folder(setup)
-        yield Schema(id=0, metrics=self.metrics, steps=len(keys))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(keys))
         rates: dict[str, float] = {}
         losses: list[float] = []
         with workplace(folder) as place:
             yield from clear(place)
             source = yield from write(setup.require_data(), chosen, setup.seed, place)
-            yield Log(text=f"{len(source.pixels):,} images as files in {place}.")
+            yield lesson.Log(text=f"{len(source.pixels):,} images as files in {place}.")
             for number, key in enumerate(keys, 1):
                 with closing(Feeding(key, source, setup, traced=len(keys) == 1)) as run:
                     yield from run.train()
                 losses = losses or run.losses
                 compare(losses, run.losses, WAYS[key].name)
                 rates[key] = run.rate
-                yield Evaluation(step=number, values={**gains(rates), "waiting": run.waiting})
+                yield lesson.Evaluation(step=number, values={**gains(rates), "waiting": run.waiting})
                 share = f"{run.waiting:.0%}".replace("%", " %")
-                yield Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
+                yield lesson.Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
 
 
 def gains(rates: dict[str, float]) -> dict[str, float]:
@@ -257,7 +198,7 @@ def compare(expected: Sequence[float], losses: Sequence[float], name: str) -> No
     if list(expected) != list(losses):
         step = next(k for k, (one, other) in enumerate(zip(expected, losses, strict=True)) if one != other)
         text = f"{name} gives another loss in step {step + 1}: {losses[step]:.6g} instead of {expected[step]:.6g}."
-        raise problem("feeding.differs", text, "Does anything else change the files meanwhile?", name)
+        raise lesson.problem("feeding.differs", text, "Does anything else change the files meanwhile?", name)
 
 
 # The images
@@ -287,22 +228,24 @@ class Source:
         return os.fspath(self.folder / "all.tfrecord")
 
 
-def checked_folder(setup: Setup[PipelineSettings]) -> Path | None:
+def checked_folder(setup: lesson.Setup[PipelineSettings]) -> Path | None:
     """The folder that is asked for, if one is. Raises ``ProblemError`` for settings with which nothing can be
     measured."""
     chosen, data = setup.settings, setup.require_data()
     folder = Path(chosen.folder).expanduser() if chosen.folder else None
     if folder is not None and not folder.is_dir():
-        raise problem("exercise.folder", f"{folder} is no folder.", "Name one on the machine that trains.", "folder")
+        raise lesson.problem(
+            "exercise.folder", f"{folder} is no folder.", "Name one on the machine that trains.", "folder"
+        )
     if chosen.images > len(data.train):
         there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
         text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
-        raise problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+        raise lesson.problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
     together = {ALL: 1, "files": 1, "memory": 0, "tfrecord": 0}.get(chosen.feeding, chosen.readers)
     waits = chosen.batch_size * chosen.extra_ms / 1000 / together if together else 0.0
     if waits > LONGEST_S:
         text = f"A batch would wait {waits:,.0f} s for its files, more than {LONGEST_S:g} s."
-        raise problem("feeding.slow", text, "Take a smaller batch, or less extra time per file.", "extra_ms")
+        raise lesson.problem("feeding.slow", text, "Take a smaller batch, or less extra time per file.", "extra_ms")
     return folder
 
 
@@ -347,10 +290,10 @@ def written_or_refused() -> Iterator[None]:
     except (OSError, tf.errors.OpError) as error:
         reason = error.message if isinstance(error, tf.errors.OpError) else error.strerror or error
         text = f"The images cannot be written: {reason}."
-        raise problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
+        raise lesson.problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
 
 
-def write(data: DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Generator[None, None, Source]:
+def write(data: lesson.DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Generator[None, None, Source]:
     """Writes each image as a PNG file, and all of them into one TFRecord. It may be stopped after each."""
     count = chosen.images
     pixels = np.round(255 * data.train.x[:count].reshape(-1, *data.image_shape)).astype(np.uint8)
@@ -446,7 +389,7 @@ class Feeding:
     first, in which caches are filled.
     """
 
-    def __init__(self, key: str, source: Source, setup: Setup[PipelineSettings], *, traced: bool) -> None:
+    def __init__(self, key: str, source: Source, setup: lesson.Setup[PipelineSettings], *, traced: bool) -> None:
         chosen = setup.settings
         self._way, self._batch, self._traced = WAYS[key], min(chosen.batch_size, chosen.images), traced
         self._pass = max(chosen.images // self._batch, 1)
@@ -456,7 +399,7 @@ class Feeding:
         self.losses: list[float] = []
         self.rate = self.waiting = 0.0
 
-    def train(self) -> Iterator[Event | None]:
+    def train(self) -> Iterator[lesson.Event | None]:
         """All passes; yields the rate of each, then a usual step, then a trace of more if that is wanted."""
         for _ in range(WARM_UP):
             self.once()
@@ -470,7 +413,8 @@ class Feeding:
                 yield None
             passes.append((waited, trained))
             os.utime(self._folder)
-            yield point(self._way.line, number, self._pass * self._batch / (waited + trained))
+            rate = self._pass * self._batch / (waited + trained)
+            yield lesson.points(self._way.line, number, rate, "Pass", "Images per second")
         waited, trained = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
         self.rate, self.waiting = self._pass * self._batch / (waited + trained), waited / (waited + trained)
         yield one_step(self._way.name, waited / self._pass, trained / self._pass)
@@ -489,7 +433,7 @@ class Feeding:
         self.losses.append(float(self._step(images, labels)))
         return there - start, perf_counter() - there
 
-    def _trace(self, count: int) -> Iterator[Event]:
+    def _trace(self, count: int) -> Iterator[lesson.Event]:
         profiler = Profiler()
         try:
             profiler.start()
@@ -498,11 +442,11 @@ class Feeding:
                     self.once()
             yield profiler.stop(len(self.losses) - count, count)
         except ProblemError as error:
-            yield Log(text=str(error), level="warning")
+            yield lesson.Log(text=str(error), level="warning")
 
 
 def make_step(
-    shape: Sequence[int], classes: int, setup: Setup[PipelineSettings]
+    shape: Sequence[int], classes: int, setup: lesson.Setup[PipelineSettings]
 ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
     """One step of gradient descent of a small network: two convolutions with pooling, a dense layer, the scores."""
     height, width, channels = shape
@@ -521,7 +465,7 @@ def make_step(
 
     def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
+            loss = tf.reduce_mean(lesson.cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
         for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
             one.assign_sub(0.05 * gradient)
         return loss
@@ -530,16 +474,9 @@ def make_step(
     return made
 
 
-def one_step(name: str, waited: float, trained: float) -> Series:
+def one_step(name: str, waited: float, trained: float) -> lesson.Series:
     """A row that waits and then trains, for so many seconds."""
-    x, y = np.array([0.0, waited, waited + trained], "<f8"), np.array([-1.0, 1.0, 0.0], "<f8")
-    return Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Time", x_unit="s")
-
-
-def point(name: str, number: int, rate: float) -> Series:
-    """The images per second of a pass."""
-    x, y = np.array([number], "<f8"), np.array([rate], "<f8")
-    return Series(name=name, x=x.tobytes(), y=y.tobytes(), x_label="Pass", y_label="Images per second")
+    return lesson.points(name, (0.0, waited, waited + trained), (-1.0, 1.0, 0.0), "Time", x_unit="s")
 
 
 EXERCISE = Pipeline()

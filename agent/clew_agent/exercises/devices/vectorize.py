@@ -13,61 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
-from clew_agent.training.exercise import Measurement, Setup
-from clew_shared.base.problem import problem
-from clew_shared.cards import Goal, MetricSpec, Preset, Requirement, SeriesPlot
-from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Knob, Params
-
-ASKED = "From which size on is each library faster than the Python loop, and what does its call cost before?"
-GUIDE = f"""\
-## The same product, five ways
-
-A network is made of products: a vector times a vector, a matrix times a vector. You can compute them with a loop, or
-hand whole arrays to a library that uses the processor's vector instructions and all its cores. This exercise
-measures both, from ten multiplications to a million. There are two loops: one over lists of Python numbers, and one
-that takes each number out of a NumPy array by its index, which is the loop that the slides measure.
-
-## What to do
-
-1. Press **Run** with the dot product. Read both ends of the curves.
-2. Choose the matrix-vector product and run again. Which of the five become faster or slower?
-3. Raise the largest size to 10,000,000. Do the lines stay straight?
-4. Choose several devices. From which size on are they faster than one?
-
-## What to watch
-
-Both axes are logarithmic. Where ten times as many multiplications take ten times as long, each of them costs the same.
-A flat line means that the call itself costs more than the work in it. Where does each library leave its flat part?
-Where do NumPy and TensorFlow meet?
-
-## Questions
-
-- {ASKED}
-
-> **Hint: why the loop over a NumPy array is the slowest**
-> An array holds bare numbers. Each index makes a new Python object around one of them, which a list has already. An
-> array is fast only when the whole of it is handed over.
-
-> **Hint: why the loop is slow**
-> Python looks up types, makes an object for each number and counts references to it: 30 ns for one multiplication, and
-> 100 on two busy cores. A core multiplies several numbers in each nanosecond.
-
-> **Hint: why TensorFlow is slow on small arrays**
-> Each call crosses several layers before any number is multiplied: tens of microseconds, and hundreds on two busy
-> cores. A model of many small operations pays that each time, unless they are compiled into one call. That is what
-> Clew does with your training steps.
-
-> **Hint: why large arrays stop getting faster**
-> A dot product reads each number once. When the arrays no longer fit into the cache, memory decides the speed, and
-> more cores or another library help little.
-"""
 
 REPEATS_LAST_S = 0.003
 """So long one measurement lasts at least: far above the clock's own steps, far below what a person notices."""
-LARGE = Requirement("largest", least=1_000_000)
+LARGE = lesson.needs(largest=lesson.at_least(1_000_000))
 TOLERANCE = 1e-9
 """All numbers are positive float64: whatever the order of the sums, results differ by less (n times 1e-16)."""
 
@@ -75,23 +27,25 @@ Array = npt.NDArray[np.float64]
 Call = Callable[[], Array]
 
 
-class VectorizeSettings(Params, frozen=True, kw_only=True):
+class VectorizeSettings(lesson.Params, frozen=True, kw_only=True):
     """What is computed, how far, and how often each time is taken."""
 
     operation: Annotated[
         str,
-        Knob(
+        lesson.Knob(
             "Operation",
             "What is computed. Of a matrix-vector product with n x n numbers the size is n times n.",
-            choices=(Choice("dot", "Dot product"), Choice("matvec", "Matrix-vector product")),
+            choices=(lesson.Choice("dot", "Dot product"), lesson.Choice("matvec", "Matrix-vector product")),
         ),
     ] = "dot"
     largest: Annotated[
         int,
-        Knob("Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True),
+        lesson.Knob(
+            "Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True
+        ),
     ] = 1_000_000
     repeats: Annotated[
-        int, Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
+        int, lesson.Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
     ] = 7
 
 
@@ -106,7 +60,7 @@ class Implementation:
     prepare: Callable[[Array, Array], Call]
 
 
-class Vectorize(Measurement[VectorizeSettings]):
+class Vectorize(lesson.Measurement[VectorizeSettings]):
     """Time of one product against its size, for each implementation."""
 
     id = "vectorize"
@@ -116,63 +70,52 @@ class Vectorize(Measurement[VectorizeSettings]):
     course = "Jülich, parallel and scalable machine learning"
     minutes = 10
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
-    guide = GUIDE
     Settings = VectorizeSettings
     revision = 1
     metrics = (
-        MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"),
-        MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
+        lesson.MetricSpec(
+            name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"
+        ),
+        lesson.MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
     )
-    measured = (SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
+    measured = (lesson.SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
     strategies = (
         single.CARD,
         several_devices("One more line: each device computes a part of the rows, or of the sum."),
     )
     presets = (
-        Preset(name="dot", title="Dot product", help="Two vectors, up to a million numbers."),
-        Preset(
-            name="matvec",
-            title="Matrix times vector",
-            values={"operation": "matvec"},
-            help="A square matrix, up to 1,000 rows.",
-        ),
-        Preset(name="tiny", title="Tiny", values={"largest": 10_000, "repeats": 3}, help="Up to 10,000 numbers."),
+        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
+        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
+        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
     )
     goals = (
-        Goal(
-            id="numpy",
-            text="NumPy 20 times as fast",
-            metric="numpy_gain",
-            op=">=",
-            value=20,
-            detail="As the Python loop, at the largest size.",
-            requires=(LARGE,),
-            question=ASKED,
-            quiet=True,
+        lesson.goal(
+            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
         ),
-        Goal(
-            id="tensorflow",
-            text="TensorFlow 20 times as fast",
-            metric="tensorflow_gain",
-            op=">=",
-            value=20,
-            detail="As the Python loop, at the largest size.",
-            requires=(LARGE,),
-            question=ASKED,
+        lesson.goal(
+            "tensorflow",
+            "TensorFlow 20 times as fast",
+            "tensorflow_gain >= 20",
+            (*LARGE, *lesson.needs()),
+            question=1,
             quiet=True,
         ),
     )
+    goal_details = {
+        "numpy": "As the Python loop, at the largest size.",
+        "tensorflow": "As the Python loop, at the largest size.",
+    }
 
-    def measure(self, setup: Setup[VectorizeSettings]) -> Iterator[Event | None]:
+    def measure(self, setup: lesson.Setup[VectorizeSettings]) -> Iterator[lesson.Event | None]:
         """Size by size, each implementation in turn; the results of one size are compared before the next."""
         chosen = setup.settings
         sizes = sizes_to(chosen.largest)
-        yield Schema(id=0, metrics=self.metrics, steps=len(sizes))
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
         devices = compute_devices()
         shared = len(devices) > 1 and devices[0].device_type == "CPU"
         names = ", ".join(device.name.removeprefix("/device:") for device in devices)
-        yield Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
+        yield lesson.Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
         generator = np.random.default_rng(setup.seed)
         for step, size in enumerate(sizes, 1):
             a, b = operands(chosen.operation, size, generator)
@@ -183,10 +126,10 @@ class Vectorize(Measurement[VectorizeSettings]):
                 results[one.name] = call()
                 yield None
                 seconds[one.name] = seconds_per_call(call, chosen.repeats)
-                yield point(one.name, a.size, seconds[one.name])
+                yield lesson.points(one.name, a.size, seconds[one.name], "Multiplications", "Time per call", y_unit="s")
             compare(results, a.size)
-            yield Evaluation(step=step, values=gains(seconds))
-        yield Log(
+            yield lesson.Evaluation(step=step, values=gains(seconds))
+        yield lesson.Log(
             text=f"At {a.size:,} multiplications, against the loop: {in_words(seconds)}. All results are the same."
         )
 
@@ -311,7 +254,7 @@ def compare(results: Mapping[str, Array], size: int) -> None:
             away = float(np.max(np.abs(np.ravel(result) / np.ravel(expected) - 1)))
             text = f"With {size:,} multiplications {name} and {first} differ by {away:.1e} of the result."
             hint = f"Rounding explains at most {TOLERANCE:g}. Check the libraries on this machine."
-            raise problem("vectorize.differs", text, hint, name)
+            raise lesson.problem("vectorize.differs", text, hint, name)
 
 
 def gains(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -324,18 +267,6 @@ def in_words(seconds: Mapping[str, float]) -> str:
     """How fast each is beside the loop."""
     others = [name for name in seconds if name != "Python loop"]
     return ", ".join(f"{name} {seconds['Python loop'] / seconds[name]:,.1f} times as fast" for name in others)
-
-
-def point(name: str, size: int, seconds: float) -> Series:
-    """One point of a curve: time of one call against the number of multiplications."""
-    return Series(
-        name=name,
-        x=np.array([size], "<f8").tobytes(),
-        y=np.array([seconds], "<f8").tobytes(),
-        x_label="Multiplications",
-        y_label="Time per call",
-        y_unit="s",
-    )
 
 
 EXERCISE = Vectorize()

@@ -1,0 +1,90 @@
+"""What the file of an exercise imports beside TensorFlow: its base, its card, its data and the pieces of networks."""
+
+from __future__ import annotations
+
+from clew_agent.datasets.dataset import DataSet
+from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, other_than, preset, race
+from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
+from clew_agent.lesson.measuring import points
+from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
+from clew_agent.training.images import around_grey, as_images, augment, in_rows, mistakes
+from clew_agent.training.judging import (
+    ACCURACY,
+    CLASSIFICATION_METRICS,
+    CLASSIFICATION_PLOTS,
+    LOSS,
+    TEST_ACCURACY,
+    TEST_LOSS,
+    VALIDATION_ACCURACY,
+    VALIDATION_LOSS,
+    answers,
+    flags,
+    summarize_answers,
+    summarize_flags,
+)
+from clew_agent.training.layers import (
+    Activation,
+    BatchNorm,
+    Dense,
+    Layers,
+    averages,
+    correct,
+    cross_entropy,
+    dense,
+    dense_layers,
+    dropout,
+    leaky_relu,
+    through,
+    trained,
+    variables_of,
+    weights_of,
+)
+from clew_agent.training.random import StepContext
+from clew_agent.training.settings import (
+    BatchSettings,
+    BatchSize,
+    EvaluateEvery,
+    InitialWeights,
+    LearningRate,
+    OptimizerName,
+    OrderName,
+    ScheduleName,
+    Steps,
+    TrainingSettings,
+)
+from clew_shared.base.problem import problem
+from clew_shared.cards import (
+    Bars,
+    ByHand,
+    ConfusionMatrix,
+    Distributions,
+    Gallery,
+    HistogramPlot,
+    ImageGrid,
+    MetricSpec,
+    Plane,
+    PlotSpec,
+    Scatter,
+    SeriesPlot,
+    Surface,
+    SurfaceSpec,
+)
+from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
+from clew_shared.params import Choice, Condition, Knob, Params
+from clew_shared.surface import Grid, make_surface
+
+# fmt: off
+__all__ = [
+    "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "LOSS", "TEST_ACCURACY",
+    "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars", "Batch", "BatchNorm",
+    "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder", "Condition", "ConfusionMatrix", "DataSet", "Dense",
+    "Distributions", "EvaluateEvery", "Evaluation", "Event", "Exercise", "Gallery", "Grid", "HistogramPlot",
+    "ImageGrid", "InitialWeights", "Knob", "Layers", "LearningRate", "Log", "Loss", "Measurement", "MetricSpec",
+    "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Samples", "Scatter",
+    "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec",
+    "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least", "at_most", "augment",
+    "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout", "flags", "goal",
+    "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points", "preset",
+    "problem", "race", "summarize_answers", "summarize_flags", "through", "trained", "variables_of", "weights_of",
+]
+# fmt: on

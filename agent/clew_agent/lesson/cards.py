@@ -1,0 +1,114 @@
+"""Goals, presets and races of an exercise, each in one call."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+from clew_shared.cards import Goal, Lane, Preset, RaceSpec, Requirement
+from clew_shared.params import Value
+
+_NUMBER: Final = r"[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?"
+_REACHED: Final = re.compile(
+    rf"(?P<best>best )?(?P<metric>\w+) (?P<op>>=|<=|=) (?P<value>{_NUMBER})"
+    rf"(?: ± (?P<tolerance>{_NUMBER}))?(?: at step (?P<step>\d+))?(?: on (?P<data>[\w-]+))?"
+)
+
+
+def at_least(least: float, *values: Value) -> Requirement:
+    """A requirement on a number that it is not smaller, or one of ``values``."""
+    return Requirement("", values, least=least)
+
+
+def at_most(most: float) -> Requirement:
+    """A requirement on a number that it is not larger."""
+    return Requirement("", most=most)
+
+
+def other_than(*values: Value) -> Requirement:
+    """A requirement on a setting that it has none of these values."""
+    return Requirement("", other_than=values)
+
+
+def needs(**settings: Value | tuple[Value, ...] | Requirement) -> tuple[Requirement, ...]:
+    """Requirements on settings by name: the value, the values or the bound (``at_least`` and so on) that each must
+    have."""
+    return tuple(_requirement(*one) for one in settings.items())
+
+
+def _requirement(name: str, wanted: Value | tuple[Value, ...] | Requirement) -> Requirement:
+    if isinstance(wanted, Requirement):
+        return msgspec.structs.replace(wanted, name=name)
+    return Requirement(name, wanted if isinstance(wanted, tuple) else (wanted,))
+
+
+def goal(
+    id: str,  # noqa: A002
+    text: str,
+    reached: str,
+    requires: tuple[Requirement, ...] = (),
+    *,
+    question: int = 0,
+    quiet: bool = False,
+) -> Goal:
+    """A result that the student should reach, with the value that counts in words: ``"loss <= 0.1"``, ``"test_accuracy
+    >= 0.9 on mnist"``, ``"accuracy = 0.96 ± 0.007 at step 1000"``, ``"best f_score >= 0.8"``.
+
+    The last value of a run counts, unless its best or that of a step is named, and it holds for all data sets unless
+    one is named. ``requires`` are the settings with which it must be reached, ``question`` is the number of the guide's
+    question that must have an answer as well. ``quiet``: the value is made of times, so a run beside busy programs does
+    not count. Raises ``ValueError`` for words that are none of these.
+    """
+    found = _REACHED.fullmatch(reached)
+    if found is None:
+        raise ValueError(f"{reached!r} does not say what to reach: write it like 'test_accuracy >= 0.9'")
+    which: Literal["last", "best", "at"] = "at" if found["step"] else "best" if found["best"] else "last"
+    return Goal(
+        id=id,
+        text=text,
+        metric=found["metric"],
+        op="near" if found["op"] == "=" else ">=" if found["op"] == ">=" else "<=",
+        value=float(found["value"]),
+        tolerance=float(found["tolerance"] or 0),
+        which=which,
+        step=int(found["step"] or 0),
+        data=found["data"] or "",
+        requires=requires,
+        question=f"{question}" if question else "",
+        quiet=quiet,
+    )
+
+
+def preset(
+    name: str,
+    title: str,
+    help: str = "",  # noqa: A002
+    /,
+    *,
+    data: str = "",
+    seed: int | None = None,
+    **values: Value,
+) -> Preset:
+    """Named values for a run: those that differ from the defaults, and the data set and seed where they matter."""
+    return Preset(name=name, title=title, values=values, data=data, seed=seed, help=help)
+
+
+def lane(name: str, /, **values: Value) -> Lane:
+    """A participant of a race, with the values in which it differs from the others."""
+    return Lane(name=name, values=values)
+
+
+def race(
+    id: str,  # noqa: A002
+    title: str,
+    metric: str,
+    steps: int,
+    help: str,  # noqa: A002
+    *lanes: Lane,
+    target: float | None = None,
+) -> RaceSpec:
+    """Runs of ``steps`` steps that differ only in the values of their lanes. ``metric`` decides: the best value, or
+    with a ``target`` the fewest steps to it."""
+    return RaceSpec(id=id, title=title, lanes=lanes, steps=steps, metric=metric, target=target, help=help)

@@ -1,0 +1,118 @@
+"""What exercises import: goals in words, guides beside the file."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from clew_agent import lesson
+from clew_agent.catalogue.catalogue import CatalogueSource
+from clew_agent.catalogue.examine import examine
+from clew_agent.catalogue.exercise_files import ExerciseFile
+from clew_agent.cli.new import write_template
+from clew_shared.cards import Goal, Requirement
+
+ASKED = "Which settings did you change first?"
+GUIDE = f"## What to do\n\nRun it.\n\n## Questions\n\n- Is this one first?\n- {ASKED}\n"
+
+
+@pytest.mark.parametrize(
+    ("reached", "goal"),
+    [
+        ("loss <= 0.1", Goal(id="g", text="G", metric="loss", op="<=", value=0.1)),
+        ("best f_score >= 8e-1", Goal(id="g", text="G", metric="f_score", op=">=", value=0.8, which="best")),
+        (
+            "test_accuracy = 0.9597 ± 0.007 at step 1000 on fashion-mnist",
+            Goal(
+                id="g",
+                text="G",
+                metric="test_accuracy",
+                op="near",
+                value=0.9597,
+                tolerance=0.007,
+                which="at",
+                step=1000,
+                data="fashion-mnist",
+            ),
+        ),
+    ],
+)
+def test_a_goal_says_in_words_what_is_to_be_reached(reached: str, goal: Goal) -> None:
+    assert lesson.goal("g", "G", reached) == goal
+
+
+@pytest.mark.parametrize("reached", ["", "loss", "loss < 1", "loss <= much", "loss <= 1 at 5", "at step 5 loss <= 1"])
+def test_words_that_say_nothing_to_reach_are_refused(reached: str) -> None:
+    with pytest.raises(ValueError, match="does not say what to reach"):
+        lesson.goal("g", "G", reached)
+
+
+def test_requirements_take_values_and_bounds_by_name() -> None:
+    needed = lesson.needs(
+        optimizer="sgd",
+        cell=("gru", "lstm"),
+        steps=lesson.at_most(500),
+        size=lesson.at_least(2, 0),
+        w=lesson.other_than(""),
+    )
+    assert needed == (
+        Requirement("optimizer", ("sgd",)),
+        Requirement("cell", ("gru", "lstm")),
+        Requirement("steps", most=500),
+        Requirement("size", (0,), least=2),
+        Requirement("w", other_than=("",)),
+    )
+
+
+def own_exercise(folder: Path, question: int = 0) -> Path:
+    """The template with its guide in a file beside it, and a goal that asks a question of it."""
+    path = write_template("two-layers", folder)
+    text = path.read_text(encoding="utf-8").replace("    guide = GUIDE\n", "")
+    text = text.replace("    def build", '    goal_details = {"good": "With any settings."}\n\n    def build')
+    path.write_text(text.replace('>= 0.9")', f'>= 0.9", question={question})'), encoding="utf-8")
+    path.with_suffix(".md").write_text(GUIDE, encoding="utf-8")
+    return path
+
+
+def test_a_guide_beside_the_file_is_the_exercises_and_a_goal_names_its_question(tmp_path: Path) -> None:
+    (card,) = examine(ExerciseFile(own_exercise(tmp_path, 2)))
+    assert card.problem is None
+    assert card.guide == GUIDE
+    assert [(one.question, one.detail) for one in card.goals] == [(ASKED, "With any settings.")]
+
+
+def test_a_goal_that_names_a_question_the_guide_lacks_is_refused(tmp_path: Path) -> None:
+    (card,) = examine(ExerciseFile(own_exercise(tmp_path, 3)))
+    assert card.problem is not None
+    assert card.problem.code == "exercise.goal"
+
+
+def wait_until_read(source: CatalogueSource) -> None:
+    """Lets the source look and take in what its children say, until nothing is being read."""
+    source.turn()
+    while source.reading:
+        time.sleep(0.05)
+        source.turn()
+
+
+def test_a_changed_guide_is_read_again(tmp_path: Path) -> None:
+    path = own_exercise(tmp_path)
+    source = CatalogueSource(tmp_path, look_every_s=0)
+    try:
+        wait_until_read(source)
+        path.with_suffix(".md").write_text("Another guide.\n", encoding="utf-8")
+        wait_until_read(source)
+        assert [card.guide for card in source.get().exercises if card.id == "two-layers"] == ["Another guide.\n"]
+    finally:
+        source.close()
+
+
+def test_a_copy_of_a_built_in_exercise_keeps_its_guide_if_that_comes_along(tmp_path: Path) -> None:
+    folder = Path(lesson.__file__).parents[1] / "exercises"
+    for name in ("softmax.py", "softmax.md"):
+        shutil.copy(folder / name, tmp_path)
+    (card,) = examine(ExerciseFile(tmp_path / "softmax.py"))
+    assert card.guide == (folder / "softmax.md").read_text(encoding="utf-8")
