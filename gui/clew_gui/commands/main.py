@@ -36,7 +36,7 @@ COMMANDS = (
     Command("Begin", "setup-tensorflow", "install TensorFlow for runs on this computer", "setup_tensorflow"),
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
-    Command("Begin", "code", "write an exercise's code: its file, with Keras, with TensorFlow 1, a job script", "code"),
+    Command("Begin", "code", "write an exercise's code: its file, with Keras, a job script", "code"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "race optimizers from the same start", "run.studies"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.studies"),

@@ -783,8 +783,6 @@ def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_
     assert dialog.sentence.text().startswith(
         "The same model, trained by Keras' own fit, with the values of the next run"
     )
-    dialog.pages.button("session").click()
-    assert "LEARNING_RATE = 0.25\n" in dialog.text.shown
     assert dialog.machine.isHidden()
     dialog.pages.button("job").click()
     assert dialog.machine.currentText() == "MinoTauro (BSC)"

@@ -93,7 +93,7 @@ def test_the_code_of_an_exercise_is_written_in_each_form(capsys: pytest.CaptureF
     text = said(capsys, "code", "softmax", "--as", "keras", "--learning-rate", "0.25", "--seed", "7")
     assert 'OPTIMIZER = "sgd"\nLEARNING_RATE = 0.25\n' in text
     assert "SEED = 7\n" in text
-    assert "STEPS = 10000\n" in said(capsys, "code", "softmax", "--as", "session", "--preset", "long")
+    assert "STEPS = 10000\n" in said(capsys, "code", "softmax", "--as", "keras", "--preset", "long")
     assert "The exercise ps-lab has no Keras script." in refused(capsys, "code", "ps-lab", "--as", "keras")
     assert "expected a number such as 0.5" in refused(
         capsys, "code", "softmax", "--as", "keras", "--learning-rate", "fast"

@@ -41,7 +41,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value
 from clew_shared.run_settings import RunNote, note_problems, read_tags
 from clew_shared.spec import MAX_NAME, RunSpec
-from clew_shared.study.written_code import written_code, written_forms
+from clew_shared.study.written_code import has_script, written_code
 
 _ONE_COLUMN = 16
 _JOB = "job"
@@ -117,8 +117,8 @@ class PythonDialog(Dialog):
 
 
 class CodeDialog(PythonDialog):
-    """The text of the very file that runs; and the other forms of the exercise with the values of ``spec``, if it has
-    some, with a job script for each of the machines ``known``, of which ``machine`` is shown first."""
+    """The text of the very file that runs; and the exercise with Keras and the values of ``spec``, if it is written so,
+    with a job script for each of the machines ``known``, of which ``machine`` is shown first."""
 
     def __init__(
         self,
@@ -149,17 +149,15 @@ class CodeDialog(PythonDialog):
         )
         self._card, self._known = card, known
         self._texts = {"exercise": (sentence, card.source)}
-        forms = written_forms(card)
-        for form in forms:
-            script = written_code(card, form.name, spec or RunSpec(exercise=card.id))
-            beside = ", beside mnist.npz" if 'DATA = "mnist.npz"' in script else ""
-            about = f"{form.about}, with the values of the next run. It runs by itself{beside}."
-            self._texts[form.name] = (about, script)
-        titles = [("exercise", "The exercise"), *((form.name, form.title) for form in forms), (_JOB, "Job script")]
+        script = written_code(card, spec or RunSpec(exercise=card.id))
+        beside = ", beside mnist.npz" if 'DATA = "mnist.npz"' in script else ""
+        about = "The same model, trained by Keras' own fit, with the values of the next run. It runs by itself"
+        self._texts["keras"] = (f"{about}{beside}.", script)
+        titles = [("exercise", "The exercise"), ("keras", "With Keras"), (_JOB, "Job script")]
         self.pages = Segments(titles, "exercise", "Code")
         self.pages.chosen.connect(self._show_page)
         self.pages.setToolTip("The file that runs, or one with the values of the next run that runs by itself")
-        self.pages.setVisible(bool(forms))
+        self.pages.setVisible(has_script(card))
         self._box.insertWidget(2, self.pages)
         self.machine = combo([(name, title_of(name, site)) for name, site in known.items()], "Machine")
         choose_quietly(self.machine, machine)

@@ -5,12 +5,11 @@ It needs TensorFlow, or Keras with another backend, and the file mnist.npz.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
-
-from clew_agent.exercises.code.parts import batches, dense, make_optimizer, read_data
 
 DATA = "mnist.npz"
 KIND = "undercomplete"  # or "sparse", "denoising", "deep"
@@ -24,6 +23,41 @@ BATCH_SIZE = 100
 ORDER = "shuffle"  # or "file"
 STEPS = 5000
 SEED = 1
+
+
+def read_data(path: str) -> tuple[Any, Any, Any]:
+    """Images from 0 to 1, divided by 256 as in the courses, and labels: five sixths of the training images train, the
+    others validate, and the test images test."""
+    with np.load(path) as file:
+        x, y, x_test, y_test = (file[name] for name in ("x_train", "y_train", "x_test", "y_test"))
+    x, x_test = (one[..., np.newaxis].astype("float32") / 256 for one in (x, x_test))
+    part = len(x) * 5 // 6
+    return (x[:part], y[:part]), (x[part:], y[part:]), (x_test, y_test)
+
+
+def batches(x: Any, y: Any, size: int, order: str, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Batch after batch without end, in the order of the file or in another one for each pass."""
+    draw, places = np.random.default_rng(seed), np.empty(0, np.int64)
+    while True:
+        while len(places) < size:
+            places = np.append(places, np.arange(len(x)) if order == "file" else draw.permutation(len(x)))
+        now, places = places[:size], places[size:]
+        yield x[now], y[now]
+
+
+def dense(x: Any, units: int, activation: Any = None, **others: Any) -> Any:
+    """A layer whose initial weights have Glorot's deviation, cut at two of them."""
+    start = keras.initializers.TruncatedNormal(stddev=(2 / (x.shape[1] + units)) ** 0.5)
+    return keras.layers.Dense(units, activation, kernel_initializer=start, **others)(x)
+
+
+def make_optimizer(name: str, rate: Any, momentum: float = 0.9) -> Any:
+    """Keras' optimizer of that name; momentum and Nesterov's are SGD with a momentum."""
+    if name in ("momentum", "nesterov"):
+        return keras.optimizers.SGD(rate, momentum=momentum, nesterov=name == "nesterov")
+    optimizer = keras.optimizers.get(name)
+    optimizer.learning_rate = rate
+    return optimizer
 
 
 def penalty(_: Any, code: Any) -> Any:

@@ -6,18 +6,36 @@ It needs TensorFlow, or Keras with another backend.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
-
-from clew_agent.exercises.code.parts import batches, make_optimizer
 
 POINTS = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[0.0], [-1.0], [-2.0], [-3.0]])
 OPTIMIZER = "sgd"
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
 STEPS = 1000
+
+
+def batches(x: Any, y: Any, size: int, order: str, seed: int) -> Iterator[tuple[Any, Any]]:
+    """Batch after batch without end, in the order of the file or in another one for each pass."""
+    draw, places = np.random.default_rng(seed), np.empty(0, np.int64)
+    while True:
+        while len(places) < size:
+            places = np.append(places, np.arange(len(x)) if order == "file" else draw.permutation(len(x)))
+        now, places = places[:size], places[size:]
+        yield x[now], y[now]
+
+
+def make_optimizer(name: str, rate: Any, momentum: float = 0.9) -> Any:
+    """Keras' optimizer of that name; momentum and Nesterov's are SGD with a momentum."""
+    if name in ("momentum", "nesterov"):
+        return keras.optimizers.SGD(rate, momentum=momentum, nesterov=name == "nesterov")
+    optimizer = keras.optimizers.get(name)
+    optimizer.learning_rate = rate
+    return optimizer
 
 
 def make_model() -> Any:
