@@ -12,8 +12,7 @@ import numpy as np
 
 from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.curves.model import RunStyle
-from clew_gui.charts.kit.chart import drawn
-from clew_gui.charts.kit.drawing import UsualSizes
+from clew_gui.charts.kit.drawing import UsualSizes, drawn
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots, quantity_text
@@ -99,7 +98,7 @@ def picture(found: dict[str, list[tuple[int, Took]]]) -> str:
     shown = [MeasuredRun(RunStyle("run", "", 0, selected=True), measured_plots([spec], series))]
     sizes = UsualSizes()
     chart = MeasuredChart(shown, Box(4, 8, _WIDTH - 8, _HEIGHT - 16), sizes)
-    page = ChartPage(_WIDTH, _HEIGHT, drawn(chart, LIGHT, sizes), spec.title, chart.words(), LIGHT.surface)
+    page = ChartPage(_WIDTH, _HEIGHT, drawn(chart, LIGHT, sizes), spec.title, chart.description(), LIGHT.surface)
     return page.svg(sizes) + "\n"
 
 

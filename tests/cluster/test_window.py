@@ -29,7 +29,7 @@ from clew_gui.ssh.dial import PATIENCE_S
 from clew_gui.ssh.prompts import NobodyToAsk, Prompt, PromptKind
 from clew_gui.targets.local_agent import agent_program
 from clew_gui.views.actions.site_actions import the_doctor
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.sites import prompts
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, Step
 from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog

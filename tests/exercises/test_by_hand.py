@@ -15,7 +15,7 @@ from clew_agent.training.exercise import Batch, Exercise, Setup
 from clew_agent.training.random import StepContext
 from clew_shared.cards import ByHand
 from clew_shared.params import build
-from clew_shared.study.by_hand import TURNS, Point, Walk, indexed, one_pass, updated
+from clew_shared.study.by_hand import TURNS, Point, StepsByHand, indexed, one_pass, updated
 
 
 def network_of(exercise: Exercise[Any]) -> ByHand:
@@ -54,7 +54,7 @@ def test_loss_and_gradients_are_tensorflows(point: Point) -> None:
 
 
 def test_playing_on_learns_xor() -> None:
-    walk = Walk(NETWORK)
+    walk = StepsByHand(NETWORK)
     first, last = (walk.at(steps * len(TURNS) + 1).loss for steps in (0, 100))
     assert first > 0.6
     assert last < 0.1

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.drawing import Chart, Drawing, Stroke, TextSizes
 from clew_gui.charts.kit.layout import Box
 from clew_shared.study.by_hand import TURNS, Line, Moment, indexed, said
 
@@ -129,7 +128,7 @@ class ByHandChart(Chart):
         del x, y
         return ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The latest turn in words."""
         moment = self._moment
         x, y, kind = moment.point

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid, draw_level, value_room
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.drawing import Chart, Drawing, Stroke, TextSizes, widest
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks
@@ -128,7 +126,7 @@ class WorkerLane(NamedTuple):
     pauses: tuple[tuple[float, float, str], ...]
 
 
-class Timeline(NamedTuple):
+class UpdateTimeline(NamedTuple):
     """The work of the workers, in seconds of the training clock. ``whole`` is all of the training time."""
 
     x: Span
@@ -180,7 +178,7 @@ class ClusterScene(NamedTuple):
     sentence: str
     threads: bool
     roles: tuple[Role, ...]
-    timeline: Timeline
+    timeline: UpdateTimeline
     staleness: Staleness | None
     rates: LinesPlot | None
     events: tuple[ClusterEvent, ...]
@@ -332,12 +330,12 @@ def _event_words(peer: Peer) -> tuple[str, Tone]:
     return "", "text2"
 
 
-# --- Timeline ---------------------------------------------------------------------------------------------------------
+# --- The timeline of updates ------------------------------------------------------------------------------------------
 
 
 def timeline_of(
     columns: UpdateColumns, workers: Sequence[int], events: Sequence[ClusterEvent], seen: Span | None
-) -> Timeline:
+) -> UpdateTimeline:
     """Returns the workers' work in the part ``seen`` (None: in the latest part, wide enough to tell updates apart)."""
     end = float(columns.ended[-_LATEST:].max()) if len(columns.ended) else 0.0
     whole = Span(0.0, max(end, 1e-3) * 1.02)
@@ -347,7 +345,7 @@ def timeline_of(
     inside = columns.take((columns.ended >= first) & (columns.ended - columns.seconds <= x.high))
     lanes = tuple(_lane(inside.take(inside.workers == worker), worker, x, end) for worker in workers)
     shown = tuple(event for event in events if x.low <= event.clock <= x.high and event.clock > 0)
-    return Timeline(x, whole, x_ticks(x, 8, XUnit.SECONDS, log=False), lanes, shown)
+    return UpdateTimeline(x, whole, x_ticks(x, 8, XUnit.SECONDS, log=False), lanes, shown)
 
 
 def latest(columns: UpdateColumns, end: float) -> Span:
@@ -559,10 +557,10 @@ _WIDTH: Final = 1000
 _EDGE: Final = 16.0
 
 
-# --- Timeline ---------------------------------------------------------------------------------------------------------
+# --- The timeline of updates ------------------------------------------------------------------------------------------
 
 
-def timeline_height(timeline: Timeline) -> int:
+def timeline_height(timeline: UpdateTimeline) -> int:
     """Returns the height that the rows of a timeline need."""
     return round(_TOP + LANE * max(len(timeline.lanes), 1) + FOOT)
 
@@ -570,7 +568,7 @@ def timeline_height(timeline: Timeline) -> int:
 class TimelineChart(Chart):
     """A row for each worker: bars while it computes, dots where an update reaches the servers."""
 
-    def __init__(self, timeline: Timeline, box: Box, sizes: TextSizes) -> None:
+    def __init__(self, timeline: UpdateTimeline, box: Box, sizes: TextSizes) -> None:
         self._timeline = timeline
         left = widest(sizes, [f"Worker {lane.worker}" for lane in timeline.lanes]) + 12
         rows = Span(0.0, max(len(timeline.lanes), 1))
@@ -633,7 +631,7 @@ class TimelineChart(Chart):
         how = "dropped" if end in lane.dropped else "applied"
         return f"Worker {lane.worker}: {figures(1000 * (end - start))} ms, {how} at {figures(end, 4)} s"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The number of bars of each worker, and what happened."""
         bars = [f"{counted(len(lane.starts), 'bar')} of worker {lane.worker}" for lane in self._timeline.lanes]
         return "; ".join([*bars, *(event.text for event in self._timeline.events)])
@@ -698,7 +696,7 @@ class StalenessChart(Chart):
         number = int(self.frame.x_at(x)) if self.frame.box.holds(x, y) else -1
         return self._plot.bars[number].words if 0 <= number < len(self._plot.bars) else ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """All bars."""
         return "; ".join(bar.words for bar in self._plot.bars)
 

@@ -17,14 +17,11 @@ import numpy as np
 from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, FloatArray, spread
-from clew_gui.charts.kit.numbers import Format, value_text
+from clew_gui.charts.kit.drawing import Chart, Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame, spread
 from clew_gui.charts.kit.readbox import draw_lines
 from clew_gui.charts.kit.svg import ChartPage
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
+from clew_gui.charts.kit.ticks import Format, Span, Tick, linear_ticks, log_ticks, span_of, value_text
 from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
@@ -685,7 +682,7 @@ class CompareChart(Chart):
         pairs = (f"{head}: {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell)
         return [f"Run {self._scene.groups[number].title}", *pairs]
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The number of groups, and the first ones."""
         rows = "; ".join(", ".join(row) for row in self._scene.table[1:8])
         told = f" {self._scene.told}" if self._form == "parallel" else ""

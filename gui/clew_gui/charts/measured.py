@@ -12,14 +12,11 @@ import numpy as np
 from clew_gui.base.tokens import ink_on
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.kit.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes
-from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Stroke, TextSizes
 from clew_gui.charts.kit.gutter import Gutter, Label, gutter_width
-from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
-from clew_gui.charts.kit.numbers import Format, count_text, value_text
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame, emptiest
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks, span_of
+from clew_gui.charts.kit.ticks import Format, Span, Tick, count_text, linear_ticks, log_ticks, span_of, value_text
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal.history import Measured
 from clew_shared.run_settings import inside
@@ -363,7 +360,7 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnLine:
+class ShownLine:
     """A line as it is drawn. ``index`` gives colour and dash; ``main`` ones have dots, a name and a read-out."""
 
     line: MeasuredLine
@@ -373,7 +370,7 @@ class DrawnLine:
     main: bool
 
 
-def drawn_lines_of(runs: Sequence[MeasuredRun], number: int) -> list[DrawnLine]:
+def shown_lines_of(runs: Sequence[MeasuredRun], number: int) -> list[ShownLine]:
     """The lines of plot ``number``, those that stand out last.
 
     Where each run has one line, runs have their own colours, as in all plots. Where a run has several, each series has
@@ -390,7 +387,7 @@ def drawn_lines_of(runs: Sequence[MeasuredRun], number: int) -> list[DrawnLine]:
             if line.x.size:
                 name = line.name if several else run.style.label
                 main = run is chosen if several else True
-                found.append(DrawnLine(line, k if several else run.style.index, name, run.style, main))
+                found.append(ShownLine(line, k if several else run.style.index, name, run.style, main))
     return found
 
 
@@ -417,7 +414,7 @@ class MeasuredChart(Chart):
         self.chosen = chosen_run(runs)
         numbers = shown_plots(self.chosen) if self.chosen is not None else []
         self.plots = tuple(self.chosen.plots[k] for k in numbers) if self.chosen is not None else ()
-        self.drawn_lines = [drawn_lines_of(runs, k) for k in numbers]
+        self.drawn_lines = [shown_lines_of(runs, k) for k in numbers]
         self.frames: list[Frame] = []
         self._ticks: list[tuple[Tick, ...]] = []
         self.gutters: list[Gutter] = []
@@ -467,7 +464,7 @@ class MeasuredChart(Chart):
         x = span_of([drawn.line.x for k in same for drawn in self.drawn_lines[k]], log_x)
         return x, span_of([drawn.line.y for drawn in self.drawn_lines[number]], log_y)
 
-    def _label(self, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> Label:
+    def _label(self, frame: Frame, drawn: ShownLine, plot: MeasuredPlot) -> Label:
         _, y = self.coordinates(drawn.line, plot)
         style = RunStyle(drawn.run.run_id, drawn.name, drawn.index, drawn.run.selected, history=drawn.run.history)
         value, strong = plot.y_text(float(drawn.line.y[-1])), drawn.run.selected and len(self.runs) > 1
@@ -510,7 +507,7 @@ class MeasuredChart(Chart):
         places += sorted({float(x) for drawn in self.drawn_lines[number] for x in drawn.line.x} - set(places))
         return [Tick(math.log10(place), plot.x_text(place)) for place in places]
 
-    def _draw_line(self, drawing: Drawing, frame: Frame, drawn: DrawnLine, plot: MeasuredPlot) -> None:
+    def _draw_line(self, drawing: Drawing, frame: Frame, drawn: ShownLine, plot: MeasuredPlot) -> None:
         style = drawing.theme.curve(drawn.index)
         width = OTHER_WIDTH if not drawn.main else SELECTED_WIDTH if drawn.run.selected else RUN_WIDTH
         x, y = self.coordinates(drawn.line, plot)
@@ -547,11 +544,11 @@ class MeasuredChart(Chart):
         place = min(self._sizes_of(number), key=lambda place: abs(self.column(number, place) - x), default=None)
         return None if place is None else (number, place)
 
-    def reading(self, number: int, place: float) -> tuple[str, list[tuple[DrawnLine, str]]]:
+    def reading(self, number: int, place: float) -> tuple[str, list[tuple[ShownLine, str]]]:
         """Returns the read-out at an x: a heading, and each line's value. Over several plots it has only the chosen
         run's values: those of all runs would hide the plots."""
         plots = self.plots
-        found: list[tuple[DrawnLine, str]] = []
+        found: list[tuple[ShownLine, str]] = []
         for k, plot in enumerate(plots):
             if plot.x != plots[number].x:
                 continue
@@ -563,7 +560,7 @@ class MeasuredChart(Chart):
         label = plots[number].x.label
         return f"{label} {plots[number].x_text(place)}".strip(), found
 
-    def _is_read(self, drawn: DrawnLine) -> bool:
+    def _is_read(self, drawn: ShownLine) -> bool:
         return len(self.plots) == 1 or self.chosen is None or drawn.run.run_id == self.chosen.style.run_id
 
     def draw_reading(self, drawing: Drawing, x: float, y: float) -> None:
@@ -582,7 +579,7 @@ class MeasuredChart(Chart):
         spot = self._place(column, *box.size(drawing.sizes))
         box.draw(drawing, spot.x, spot.y)
 
-    def _name(self, drawn: DrawnLine) -> str:
+    def _name(self, drawn: ShownLine) -> str:
         """Returns a line's name in the read-out; over several plots it says what the line shows."""
         return drawn.name if len(self.plots) == 1 else drawn.line.name
 
@@ -611,7 +608,7 @@ class MeasuredChart(Chart):
         heading, rows = self.reading(number, place)
         return ". ".join([heading, *(f"{drawn.name} {value}" for drawn, value in rows)])
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The picture in words: each line's last value."""
         if self.chosen is None:
             return EMPTY
@@ -628,7 +625,7 @@ class MeasuredChart(Chart):
         return ". ".join(words)
 
 
-def _doing(drawn: DrawnLine, place: float, names: Sequence[str]) -> tuple[DrawnLine, str]:
+def _doing(drawn: ShownLine, place: float, names: Sequence[str]) -> tuple[ShownLine, str]:
     """A row of a timeline as it is read out: in the colour of what it does, in none while it waits."""
     bar = drawn.line.bar_at(place)
     idle = "–" if names else "waits"

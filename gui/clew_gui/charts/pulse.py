@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from clew_gui.charts.curves.units import from_steps, knows
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, TextSizes
-from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.drawing import Chart, Drawing, TextSizes
 from clew_gui.charts.kit.gutter import draw_swatch
-from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
 from clew_gui.charts.kit.lines import PlotLine, draw_line, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
 from clew_shared.base.number_words import in_bytes
@@ -247,7 +245,7 @@ class PulseChart(Chart):
                 return f"{row.title}: {', '.join(_named(found))}" if found else ""
         return ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Each row's last value."""
         told = [(row.title, _named([(line.name, line.value) for line in row.lines])) for row in self._rows]
         return ". ".join(f"{title} {', '.join(ends)}" for title, ends in told if ends)

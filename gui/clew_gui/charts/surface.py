@@ -14,15 +14,12 @@ from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.curves.readout import prominent
 from clew_gui.charts.kit.axes import LEFT, draw_foot
-from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.clip import clip_lines
-from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Drawing, Stroke, TextSizes, rgb
-from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Stroke, TextSizes, rgb
 from clew_gui.charts.kit.gutter import draw_swatch, gutter_width
-from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.numbers import count_text, value_text
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
 from clew_gui.charts.kit.readbox import draw_lines
-from clew_gui.charts.kit.ticks import Span, Tick, linear_ticks, log_ticks
+from clew_gui.charts.kit.ticks import Span, Tick, count_text, linear_ticks, log_ticks, value_text
 from clew_shared.cards import SurfaceSpec
 from clew_shared.journal.buffer import Buffer
 from clew_shared.journal.pyramid import Pyramid, index_of
@@ -224,7 +221,7 @@ class Trail:
         return (float(away[best]), int(self._index.view[best])) if away.size and np.isfinite(away[best]) else None
 
 
-class Walk(NamedTuple):
+class RunPath(NamedTuple):
     """One run's trail, its curves, and which cuts of them it knows."""
 
     trail: Trail
@@ -237,13 +234,13 @@ class Walk(NamedTuple):
         return min(self.trail.taken, len(self.pair[0]), len(self.pair[1]))
 
 
-class Paths:
+class PathLayer:
     """The trails of runs over the metrics ``x`` and ``y``. They grow while the frame and the choice of runs stay."""
 
     def __init__(self, x: str, y: str) -> None:
         self._metrics = x, y
         self._key: object = None
-        self.walks: dict[str, Walk] = {}
+        self.walks: dict[str, RunPath] = {}
         self.begun = 0
         """The number of times that all trails began anew."""
 
@@ -256,7 +253,7 @@ class Paths:
             self.walks, self._key, self.begun = {}, key, self.begun + 1
         for run, pair in pairs.items():
             size = None if until is None else max(int(index_of(pair[0].steps, np.array([until + 0.5]))[0]), 1)
-            walk = self.walks.setdefault(run, Walk(Trail(frame), pair, _cuts(pair)))
+            walk = self.walks.setdefault(run, RunPath(Trail(frame), pair, _cuts(pair)))
             walk.trail.extend(pair[0].values[:size], pair[1].values[:size])
 
     def _pair(self, run: RunStyle) -> Pair | None:
@@ -340,7 +337,7 @@ class SurfaceChart(Chart):
         heights: Heights,
         labels: Mapping[str, str],
         runs: Sequence[RunStyle],
-        paths: Paths,
+        paths: PathLayer,
         look: SurfaceLook,
         box: Box,
         _sizes: TextSizes,
@@ -577,7 +574,7 @@ class SurfaceChart(Chart):
         more = f" So {'does' if len(left) == 2 else 'do'} {len(left) - 1} more." if len(left) > 1 else ""
         return f"{run.label} leaves the map at step {count_text(step)}; zoom out to follow.{more}"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Where the most important runs are."""
         heads = {head.run.run_id: head for head in self.heads()}
         if not heads:

@@ -15,8 +15,7 @@ from clew_gui.charts.cluster import ClusterScene, StalenessChart, cluster_scene
 from clew_gui.charts.curves.chart import curves_chart
 from clew_gui.charts.curves.model import PREDICTED, Ghost, RunStyle, View, resolve_plots
 from clew_gui.charts.curves.scene import SceneBuilder
-from clew_gui.charts.kit.chart import Layout, drawn
-from clew_gui.charts.kit.drawing import UsualSizes
+from clew_gui.charts.kit.drawing import Layout, UsualSizes, drawn
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.svg import ChartPage
@@ -67,7 +66,7 @@ class ReportFigure:
 
 def _page(title: str, layout: Layout, height: float = _HEIGHT) -> ChartPage:
     chart = layout(Box(4, 8, WIDTH - 8, height - 16), _SIZES)
-    return ChartPage(WIDTH, height, drawn(chart, LIGHT, _SIZES), title, chart.words(), LIGHT.surface)
+    return ChartPage(WIDTH, height, drawn(chart, LIGHT, _SIZES), title, chart.description(), LIGHT.surface)
 
 
 class LabelledRun(NamedTuple):
@@ -106,7 +105,7 @@ def _curves(plot: PlotSpec, card: ExerciseCard, runs: Sequence[LabelledRun]) -> 
         return None
     caption = f"{', '.join(setup.label(name) for name in plot.metrics)} over steps{', logarithmic' * plot.log}."
     caption += " The dashed curve is what was expected before the run." if expected else ""
-    page = ChartPage(WIDTH, _HEIGHT, drawn(chart, LIGHT, _SIZES), plot.title, chart.words(), LIGHT.surface)
+    page = ChartPage(WIDTH, _HEIGHT, drawn(chart, LIGHT, _SIZES), plot.title, chart.description(), LIGHT.surface)
     return ReportFigure(plot.title, caption, page)
 
 

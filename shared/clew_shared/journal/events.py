@@ -268,11 +268,11 @@ class Trace(Event, frozen=True, kw_only=True, tag="trace"):
     """What the operations of ``count`` steps from ``step`` (0-based) on did in the run's first process.
 
     The steps took ``seconds``; ``parts`` says where they went, in seconds that together are ``seconds``. ``names`` are
-    those of the operations, the dearest first, with a kind, a count and the sum of its seconds for each; operations
-    that run at once count each. The timeline has a span for each element of four little-endian arrays: ``row`` (uint16)
-    is the number of its thread or device in ``rows``, ``name`` (uint16) that of its operation, ``begin`` (float64) and
-    ``took`` (float32) are seconds. ``left_out`` are spans that had no room: the shortest, and those of the rows with
-    the least work. How much there may be of each says ``journal.trace``.
+    those of the operations, the most expensive first, with a kind, a count and the sum of its seconds for each;
+    operations that run at once count each. The timeline has a span for each element of four little-endian arrays:
+    ``row`` (uint16) is the number of its thread or device in ``rows``, ``name`` (uint16) that of its operation,
+    ``begin`` (float64) and ``took`` (float32) are seconds. ``left_out`` are spans that had no room: the shortest, and
+    those of the rows with the least work. How much there may be of each says ``journal.trace``.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""What a profiler saw of a few steps of a run: the spans of its timeline, its dearest operations, its parts."""
+"""What a profiler saw of a few steps of a run: the spans of its timeline, its most expensive operations, its parts."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def kind_of(kind: str) -> str:
     return kind if kind in KINDS else "other"
 
 
-def dearest(event: Trace, most: int = 10) -> list[Operation]:
-    """The operations that took the most seconds, the dearest first."""
+def most_expensive(event: Trace, most: int = 10) -> list[Operation]:
+    """The operations that took the most seconds, the most expensive first."""
     every = zip(event.names, map(kind_of, event.kinds), event.counts, event.totals, strict=True)
     return sorted(map(Operation._make, every), key=lambda one: -one.seconds)[:most]
 

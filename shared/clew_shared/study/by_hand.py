@@ -164,7 +164,7 @@ class Moment(NamedTuple):
         return next((line.value for line in self.lines if line.name == name), None)
 
 
-class Walk:
+class StepsByHand:
     """Training steps with one point after the other, as far as somebody has gone: each is computed once."""
 
     def __init__(self, network: ByHand) -> None:

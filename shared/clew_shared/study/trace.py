@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from clew_shared.base.number_words import counted
 from clew_shared.journal.events import Trace
-from clew_shared.journal.trace import KINDS, PARTS, all_seconds, dearest, shares
+from clew_shared.journal.trace import KINDS, PARTS, all_seconds, most_expensive, shares
 from clew_shared.study.usage import share
 
 _BAR = 50
@@ -34,21 +34,21 @@ def trace_words(event: Trace) -> str:
     return f"{_steps_words(event)}: {parts}."
 
 
-def dearest_words(event: Trace) -> str:
-    """The ten dearest operations, each on a line: ``MatMul: matrix product, 2 times, 2.50 ms, 83 %``."""
+def most_expensive_words(event: Trace) -> str:
+    """The ten most expensive operations, each on a line: ``MatMul: matrix product, 2 times, 2.50 ms, 83 %``."""
     total = all_seconds(event)
     return "\n".join(
         f"{one.name}: {KINDS[one.kind].lower()}, {counted(one.times, 'time')}, {time_words(one.seconds)}, "
         f"{share(one.seconds / total)}"
-        for one in dearest(event)
+        for one in most_expensive(event)
     )
 
 
 def trace_lines(event: Trace) -> Iterator[str]:
-    """Yields where a step's time goes as a bar, and the ten dearest operations as a table."""
+    """Yields where a step's time goes as a bar, and the ten most expensive operations as a table."""
     yield trace_words(event)
     yield f"  [{''.join(_letters(shares(event)))}]"
-    found, total = dearest(event), all_seconds(event)
+    found, total = most_expensive(event), all_seconds(event)
     wide = max((len(one.name) for one in found), default=0)
     for one in found:
         times = f"{counted(one.times, 'time'):>12}  {time_words(one.seconds):>8}  {share(one.seconds / total):>6}"

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.session.intake import Changes
-from clew_gui.views.actions.bridge import AT_ONCE, Bridge
+from clew_gui.views.actions.controller import AT_ONCE, Bridge
 from clew_gui.views.charts.chart_view import REFRESH_MS
 from tests.gui import fakes
 
@@ -50,7 +50,7 @@ def test_the_first_news_are_taken_in_as_they_come_and_a_stream_by_the_timer(
     with qtbot.waitSignal(bridge.news) as told:
         ring(session, points={"a"})
     assert told.args == [Changes(points={"a"})]
-    monkeypatch.setattr("clew_gui.views.actions.bridge.INTERVAL_MS", NEVER_MS)  # a busy machine takes its time
+    monkeypatch.setattr("clew_gui.views.actions.controller.INTERVAL_MS", NEVER_MS)  # a busy machine takes its time
     bridge._since_news.start()
     ticks: list[None] = []
     bridge.news.connect(lambda _changes: ticks.append(None))

@@ -130,7 +130,7 @@ def test_it_begins_with_a_test_image_and_shows_what_the_network_makes_of_it(lab:
     assert dialog.about.property("tone") == "bad"
     for chart, said in ((dialog.shares, "0 10.00 %, 1 90.00 %"), (dialog.seen, "Image")):
         assert isinstance(chart.chart, PicturesChart)
-        assert said in chart.chart.words()
+        assert said in chart.chart.description()
     assert dialog.field.image.size().toTuple() == (2, 2), "the field shows it"
     dialog.sample.click()
     lab.answer(label=1, sample=8)
@@ -148,7 +148,7 @@ def test_the_codes_of_many_images_are_asked_and_shown(lab: Lab) -> None:
     assert dialog.answer.text() == "Codes of many images"
     assert dialog.about.text() == "30 test images, 2 numbers each. By the checkpoint of step 9."
     assert isinstance(dialog.seen.chart, PicturesChart)
-    assert "Codes" in dialog.seen.chart.words()
+    assert "Codes" in dialog.seen.chart.description()
     assert dialog.shares.chart is None
     dialog.sample.click()
     lab.answer(label=1, sample=8)

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.charts.cluster import Staleness, Timeline
+from clew_gui.charts.cluster import Staleness, UpdateTimeline
 from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.tabs.cluster import ClusterTab
 from clew_shared.base.problem import problem
@@ -170,7 +170,7 @@ def test_the_timeline_is_moved_by_keys_mouse_and_events(
 ) -> None:
     view = tell(program, run, cluster.slow(1, 5.0), *cluster.train(20, 40))
 
-    def timeline() -> Timeline:
+    def timeline() -> UpdateTimeline:
         assert view.scene is not None
         return view.scene.timeline
 

@@ -23,7 +23,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.compare import ALIKE, CompareChart, CompareScene
 from clew_gui.charts.kit.drawing import Drawing, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.presentation.words import preset_values
 from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.theme.parts import Elided
@@ -191,7 +191,7 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     assert scene.told.startswith("What mattered for test accuracy, from 24 results. Optuna says so")
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
     assert view.canvas.chart is not None
-    assert scene.told in view.canvas.chart.words()
+    assert scene.told in view.canvas.chart.description()
 
 
 def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_windows_thread(

@@ -14,7 +14,7 @@ from clew_gui.charts.kit.layout import Box
 from clew_gui.views.plots.by_hand import ByHandView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.study.by_hand import TURNS, Walk, said
+from clew_shared.study.by_hand import TURNS, StepsByHand, said
 from tests.gui.plots.test_plots import open_panel
 
 CARD = find_card(load_builtin().exercises, "perceptron")
@@ -61,7 +61,7 @@ def test_playing_goes_on_until_it_is_paused_or_hidden(panel: ConvergencePlots, q
 @pytest.mark.parametrize("turns", range(1, len(TURNS) + 1))
 def test_all_known_numbers_are_to_be_seen_and_inside_of_the_chart(width: int, turns: int) -> None:
     assert CARD.by_hand is not None
-    moment = Walk(CARD.by_hand).at(turns)
+    moment = StepsByHand(CARD.by_hand).at(turns)
     chart, drawing = ByHandChart(moment, Box(0, 0, width, 420), UsualSizes()), Drawing(LIGHT, UsualSizes())
     chart.draw(drawing)
     assert not any(isinstance(item, Group) for item in drawing.items)

@@ -26,8 +26,7 @@ from clew_gui.base.tokens import DARK, LIGHT, Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
 from clew_gui.charts.kit.drawing import Path as Line
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.layout import Box, Frame
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
@@ -289,7 +288,7 @@ def test_the_areas_under_the_curves_are_shown_and_the_curves_where_there_is_room
     canvas = show(panel, qtbot, pictured(FakeSession(), 100))
     (form,) = (one for one in chart_of(canvas).forms if isinstance(one, HistogramPicture))
     area = f"ROC AUC {100 * roc_auc_score(CLASSES, SCORES):.2f} %"
-    assert area in form.words()
+    assert area in form.description()
     tile = next(one for one in chart_of(canvas).tiles if one.taken.spec.id == "errors")
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.box.centre).toPoint())
     assert {"ROC", "PR"} <= words_of(chart_of(canvas).forms[0])
@@ -317,13 +316,13 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert wrong.read(*wrong.box(1).centre) == "one, answer two"
     named = Images(chart_of(canvas).tiles[1], msgspec.structs.replace(wrong.image, answers=b""))
     assert named.read(*named.box(1).centre) == "one", "images with a class and no answer have its name below them"
-    assert named.words() == "4 images of 3 × 3 pixels"
+    assert named.description() == "4 images of 3 × 3 pixels"
     assert named.box(2).y > named.box(0).bottom + 12
     assert confusion.read(*confusion.box(0, 1).centre) == "class cat, answer dog: 2"
     assert errors.read(*centre(errors, 0.35)) == "0.300 to 0.400: normal 0, fraud 1"
     assert norms.read(chart_of(canvas).tiles[5].room.x + 20, chart_of(canvas).tiles[5].room.y + 8) == "first: 0.00100"
     assert {"0.001", "0.01", "0.1"} <= words_of(norms), "its axis"
-    assert codes.words() == "3 points of 2 classes", "one is no finite number"
+    assert codes.description() == "3 points of 2 classes", "one is no finite number"
     plain = canvas.grab().toImage()
     QTest.mouseMove(canvas, QPointF(*confusion.box(0, 1).centre).toPoint())
     assert canvas.grab().toImage() != plain
@@ -449,7 +448,7 @@ def test_a_form_of_a_newer_agent_is_named_in_place_of_its_picture() -> None:
     sent = msgspec.json.encode(Scatter("codes", "Codes")).replace(b"scatter", b"hologram")
     spec = msgspec.json.decode(sent, type=PictureSpec)
     chart = PicturesChart([TakenPicture(spec, taken(100)[2])], Box(0, 0, 400, 300), UsualSizes())
-    assert chart.words() == "Codes at step 100: this version of Clew cannot show the form 'hologram'"
+    assert chart.description() == "Codes at step 100: this version of Clew cannot show the form 'hologram'"
     assert "hologram" in " ".join(words_of(chart))
 
 
@@ -486,7 +485,7 @@ def test_the_pictures_of_another_run_are_shown_beside(panel: ConvergencePlots, q
     assert [one.figure.step for one in shown.taken if one.figure is not None] == [200] * alone + [100] * alone
     assert all(tile.box.right < 500 for tile in shown.tiles[:alone])
     assert all(tile.box.x > 500 for tile in shown.tiles[alone:])
-    assert shown.words().startswith("1  SGD 0.5 beside 2  SGD 0.5. ")
+    assert shown.description().startswith("1  SGD 0.5 beside 2  SGD 0.5. ")
     errors = shown.forms[3 + alone]
     assert isinstance(errors, HistogramPicture)
     grip = QPointF(errors.column(0.5), errors.axes.frame.box.middle).toPoint()
@@ -558,7 +557,7 @@ def test_a_plane_has_the_colours_of_its_classes_and_its_points_where_they_are(th
     assert blue.y[0] == pytest.approx(area.y + area.height / 4)
     assert page.read(area.x + 1, area.y + 1).endswith(": 0.00")
     assert page.read(area.right - 1, area.bottom - 1).endswith(": 1.00")
-    assert page.words().endswith("a map with 2 points, 1 of them on the side of their class")
+    assert page.description().endswith("a map with 2 points, 1 of them on the side of their class")
 
 
 def test_maps_of_a_plane_are_in_the_rows_that_they_were_given_in() -> None:
@@ -566,7 +565,7 @@ def test_maps_of_a_plane_are_in_the_rows_that_they_were_given_in() -> None:
     frames = planes_of(page)
     assert len({frame.box.y for frame in frames}) == 2
     assert page.read(*frames[4].box.centre).startswith("map 5, ")
-    assert page.words().endswith("6 maps")
+    assert page.description().endswith("6 maps")
 
 
 def test_a_surface_has_the_way_that_its_weights_have_come() -> None:
@@ -583,7 +582,7 @@ def test_a_surface_has_the_way_that_its_weights_have_come() -> None:
     assert len(way.x) == 2, "what comes after the shown step is not drawn"
     (head,) = (one for one in items_of(page) if isinstance(one, Marks))
     assert (head.x[0], head.y[0]) == (way.x[-1], way.y[-1])
-    assert page.words().endswith("weights -0.250 and 0.500, loss 1.31")
+    assert page.description().endswith("weights -0.250 and 0.500, loss 1.31")
     assert page.read(float(head.x[0]), float(head.y[0])) == "-0.250, 0.500: 1.31"
 
 
@@ -608,7 +607,7 @@ def test_maps_and_surfaces_that_cannot_be_shown_say_so() -> None:
         page = PicturesChart([TakenPicture(spec, figure)], Box(0, 0, 500, 300), UsualSizes())
         items_of(page)
         page.read(100.0, 100.0)
-        said.append(page.words().partition(": ")[2])
+        said.append(page.description().partition(": ")[2])
     assert said == ["2 maps", "there is nothing to show", "a loss over two weights"] + 2 * [
         "there is nothing to show"
     ] + 4 * ["its axes have no extent"]
@@ -698,7 +697,7 @@ def test_beside_curves_one_slider_moves_both(panel: ConvergencePlots, qtbot: QtB
     assert curves_until(panel) == 250
     panel.show_page("pictures")
     assert (panel.replay.step.text(), panel.replay.chosen) == ("step 200", 250)
-    panel.replay.walk(1)
+    panel.replay.step_cursor(1)
     assert steps_shown(view) == {300}
     assert curves_until(panel) is None
     panel.show_page("both")
@@ -742,7 +741,7 @@ def test_distributions_are_bands_over_the_steps_so_far_and_their_axes_stay() -> 
     np.testing.assert_allclose(pages[1][0][0].y[:2], pages[0][0][0].y[:2])
     assert {"layer1", "layer2", "-36.0 to 12.0", "Bands: 68 %, 95 % and all values. Line: median."} <= pages[0][1]
     assert "-18.0 to 6.00" in pages[1][1]
-    assert then.words() == "Weights at step 200: layer1 -18.0 to 6.00, median 0, layer2 0 to 6.00, median 3.00"
+    assert then.description() == "Weights at step 200: layer1 -18.0 to 6.00, median 0, layer2 0 to 6.00, median 3.00"
     at = pages[0][0][0]
     column = first + (ends[0] - first) * 0.7
     assert whole.read(column, float(at.y.mean())) == "layer1, step 300: -27.0 to 9.00, median 0"
@@ -755,9 +754,11 @@ def test_layers_without_room_or_without_numbers_are_left_out() -> None:
     assert "Without 26 of 30 layers." in " ".join(said)
     assert {"layer1", "layer30"} <= said
     broken = msgspec.structs.replace(many[0], step=300, data=np.full(210, np.nan).tobytes())
-    assert "layer1 NaN to NaN" in distributions([*many, broken], None, (300, 200)).words()
+    assert "layer1 NaN to NaN" in distributions([*many, broken], None, (300, 200)).description()
     other = spread(400, 2)
-    assert distributions([*many, other], None, (300, 200)).words().count("layer") == 2, "those of the last picture"
+    assert distributions([*many, other], None, (300, 200)).description().count("layer") == 2, (
+        "those of the last picture"
+    )
 
 
 def test_distributions_as_values_have_a_row_for_each_quantile() -> None:

@@ -74,7 +74,7 @@ def test_the_charts_are_below_the_curves_on_the_same_axis(open_window: Opener, s
     frame = drawn(program).frames[0]
     assert (frame.box.x, frame.box.right) == (curves.stack.area.x, curves.stack.area.right)
     assert frame.x == curves.scene.grid.span
-    assert drawn(program).words() == "Processor 150 %. Memory 1.2 of 16 GB"
+    assert drawn(program).description() == "Processor 150 %. Memory 1.2 of 16 GB"
     view = program.window.run_view
     assert section(program).geometry().bottom() <= view._plots_card.height()
 
@@ -100,7 +100,7 @@ def test_they_follow_a_zoom_and_the_unit(open_window: Opener) -> None:
     plots.change(unit=XUnit.SECONDS)
     plots.canvas.redraw()
     assert drawn(program).frames[0].x == plots.canvas.scene.grid.span
-    assert drawn(program).words()
+    assert drawn(program).description()
 
 
 def test_where_no_curves_are_shown_they_have_an_axis_of_time(open_window: Opener) -> None:

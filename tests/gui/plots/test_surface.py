@@ -200,7 +200,7 @@ def test_the_picture_in_words_and_what_leaves_it(panel: ConvergencePlots, surfac
 
 
 def test_before_any_value_it_says_what_will_come(panel: ConvergencePlots) -> None:
-    assert chart_of(panel.page_of(SurfaceView)).words() == "No run has values yet."
+    assert chart_of(panel.page_of(SurfaceView)).description() == "No run has values yet."
     panel.show_card(fakes.card())
     assert panel.page_of(SurfaceView).chart is None
     panel.page_of(SurfaceView).show()

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.tokens import LIGHT
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
 from clew_gui.views.runs.study_dialogs import LaneEdit, shared_words

@@ -17,7 +17,7 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.kept_studies import kept_study, study_lock
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.form.next_run import AGAIN_S
 from clew_gui.views.runs.study_dialogs import ManyChoices
 from clew_gui.views.theme.parts import Button

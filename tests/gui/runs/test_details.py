@@ -44,7 +44,7 @@ def test_the_menu_traces_a_run_that_trains_and_the_details_say_it(open_window: O
     assert program.window.bottom.details.isVisible()
     said = details_of(program)
     assert said["Traced"].startswith("Steps 1 to 2, 2.00 ms each: compute 75 %")
-    assert said["Dearest operations"].startswith("MatMul: matrix product, 2 times")
+    assert said["Most expensive operations"].startswith("MatMul: matrix product, 2 times")
 
 
 @pytest.mark.parametrize("state", [RunState.FINISHED, RunState.FAILED])

@@ -360,7 +360,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     place = form.place()
     assert place is not None
     assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
-    form.there.setText("mnist.npz")
+    form.remote_path.setText("mnist.npz")
     assert not form.run.isEnabled()
     assert "must begin with /" in form.run.toolTip()
     form.where.choose("")

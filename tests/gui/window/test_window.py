@@ -15,7 +15,7 @@ from clew_gui.app import Program
 from clew_gui.base.settings import SettingsFile
 from clew_gui.base.tokens import DARK, LIGHT
 from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import offered
 from clew_gui.views.runs.runs_model import COLUMNS
 from clew_gui.views.theme.theme import apply, font
@@ -63,7 +63,7 @@ def dialog_of(program: Program, kind: type[QDialog]) -> QDialog:
 def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window: Opener) -> None:
     program = open_window(exercise="linear-regression")
     view = program.window.run_view
-    assert view.hello.isVisible()
+    assert view.empty_view.isVisible()
     assert not view.card.isVisible()
     assert program.window.next_run.run.isEnabled()
     assert program.window.status.text("data") == "Needs no data"
@@ -272,13 +272,13 @@ def test_while_earlier_runs_are_read_nobody_says_that_nothing_has_run(open_windo
     session.set_link("OFFLINE")  # as before anybody has looked
     program = open_window(session, exercise="linear-regression")
     window = program.window
-    assert window.run_view.hello.title.text() == "Loading earlier runs…"
+    assert window.run_view.empty_view.title.text() == "Loading earlier runs…"
     assert window.bottom.empty.text() == "Loading earlier runs…"
     assert window.lab.done.text() == "Loading…"
     assert window.top.site.text().strip() == "This computer, starting"
     session.set_link("LIVE")
     tell(program, link=True)
-    assert window.run_view.hello.title.text() == "Nothing has run yet. Start with this one."
+    assert window.run_view.empty_view.title.text() == "Nothing has run yet. Start with this one."
     assert window.bottom.empty.text().startswith("Your runs will be listed here")
     assert window.lab.done.text() == "0 of 4"
 
@@ -287,7 +287,7 @@ def test_a_first_start_reads_nothing(open_window: Opener) -> None:
     session = fakes.FakeSession()
     session.set_link("CONNECTING")
     program = open_window(session, exercise="linear-regression")
-    assert "Nothing has run" in program.window.run_view.hello.title.text()
+    assert "Nothing has run" in program.window.run_view.empty_view.title.text()
 
 
 def test_what_cannot_be_done_says_why(busy: Program) -> None:

@@ -424,9 +424,9 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert window.next_run.run.toolTip() == "This exercise cannot run yet."
     said = [one.text() for one in window.findChildren(QLabel) if one.isVisible() and text in one.text()]
     assert len(said) == 1, "one sentence on one screen"
-    assert window.run_view.hello.title.text() == "This exercise cannot run yet."
-    assert not window.run_view.hello.guide.isVisible()
-    window.run_view.hello.code.click()
+    assert window.run_view.empty_view.title.text() == "This exercise cannot run yet."
+    assert not window.run_view.empty_view.guide.isVisible()
+    window.run_view.empty_view.code.click()
     (dialog,) = window.findChildren(CodeDialog)
     QApplication.processEvents()
     code, theme = dialog.text, window.appearance.theme
@@ -434,13 +434,13 @@ def test_a_broken_file_does_not_run_and_is_shown_at_the_line_of_the_error(softma
     assert 0 < tops[0] < code.viewport().height()
     assert tops[0] == tops[1], "the number is beside its line"
     assert theme.bad_soft.lower() in code.toHtml().lower()
-    window.run_view.hello.reload.click()
+    window.run_view.empty_view.reload.click()
     assert session.asked == [("reload",)]
     reading = Problem("exercise.reading", "own.py is being read.", "This takes some seconds.", "own.py")
     folder_has(fakes.card(id="own", title="own.py", guide="", source=source, problem=reading))
     assert window.next_run.run.toolTip() == "own.py is being read."
     assert window.next_run.cost2.property("tone") == "2", "nothing is wrong"
-    assert window.run_view.hello.title.text() == "This exercise is being read."
+    assert window.run_view.empty_view.title.text() == "This exercise is being read."
     state = softmax.controller.model.results.progress(softmax.controller.model.cards["own"], ())
     assert state.tick == "reading"
     assert window.messages.problems() == ()

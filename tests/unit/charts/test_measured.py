@@ -7,11 +7,9 @@ import pytest
 
 from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.curves.model import RunStyle
-from clew_gui.charts.kit.chart import drawn
-from clew_gui.charts.kit.drawing import Marks, UsualSizes
+from clew_gui.charts.kit.drawing import Marks, UsualSizes, drawn
 from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.numbers import Format
-from clew_gui.charts.kit.ticks import Span, span_of
+from clew_gui.charts.kit.ticks import Format, Span, span_of
 from clew_gui.charts.measured import (
     Bar,
     MeasuredChart,

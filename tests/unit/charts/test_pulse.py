@@ -84,7 +84,7 @@ def chart(found: History, height: float) -> PulseChart:
 def test_the_chart_says_its_values() -> None:
     found = history(cpu=[NAN, 1.0, 1.5, 0.5, 0.25], memory=[1e9] * 5)
     drawn = chart(found, height_of(2, foot=False))
-    assert drawn.words() == "Processor 25 %. Memory 1.0 GB"
+    assert drawn.description() == "Processor 25 %. Memory 1.0 GB"
     frame = drawn.frames[0]
     assert drawn.read(frame.column(2.0), frame.box.middle) == "Processor: 150 %"
     assert drawn.read(frame.box.right + 50, frame.box.middle) == ""

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, FloatArray
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.charts.surface import Heights, Trail
 from clew_shared.cards import SurfaceSpec
@@ -79,7 +78,7 @@ def test_a_tiny_grid_can_be_read() -> None:
     assert Heights(surface(points=2)).at(0.0, 1.0) is not None
 
 
-# --- Paths ------------------------------------------------------------------------------------------------------------
+# --- Paths ----------------------------------------------------------------------------------------------------------
 
 
 def test_places_become_pixels_and_back() -> None:

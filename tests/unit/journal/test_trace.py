@@ -15,8 +15,8 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.exporters import export_trace
 from clew_shared.journal.events import Trace
 from clew_shared.journal.history import History
-from clew_shared.journal.trace import PARTS, dearest, read_spans, shares
-from clew_shared.study.trace import dearest_words, time_words, trace_lines, trace_words
+from clew_shared.journal.trace import PARTS, most_expensive, read_spans, shares
+from clew_shared.study.trace import most_expensive_words, time_words, trace_lines, trace_words
 from tests.unit.runs import begin_run, describe, trace
 
 STRANGE = st.sampled_from((0.0, -1.0, 5e-324, 1e-320, 1e-9, 1e-3, 1.0, 1e5, 1e10, 1.7e308, np.inf, np.nan))
@@ -110,7 +110,7 @@ def test_parts_are_shares_of_the_time_and_the_rest_is_idle() -> None:
 
 
 def test_a_kind_that_is_not_known_is_other() -> None:
-    assert dearest(msgspec.structs.replace(trace(), kinds=("quantum", "pointwise")))[0].kind == "other"
+    assert most_expensive(msgspec.structs.replace(trace(), kinds=("quantum", "pointwise")))[0].kind == "other"
 
 
 def test_it_is_said_in_words() -> None:
@@ -162,12 +162,12 @@ def test_a_run_without_a_trace_has_none_to_export(tmp_path: Path) -> None:
 @given(strange_traces())
 def test_what_a_journal_is_read_for_can_be_said(event: Trace) -> None:
     if read_spans(event) is not None:
-        assert all(len(line) < 400 for line in (*trace_lines(event), *dearest_words(event).splitlines()))
+        assert all(len(line) < 400 for line in (*trace_lines(event), *most_expensive_words(event).splitlines()))
 
 
 def test_where_the_time_goes_is_said_in_a_sentence_and_lines() -> None:
     assert trace_words(trace()) == "Steps 1 to 2, 2.00 ms each: compute 75 %, input 12 %, host 5.0 %, idle 7.5 %."
-    assert dearest_words(trace()).splitlines() == [
+    assert most_expensive_words(trace()).splitlines() == [
         "MatMul: matrix product, 2 times, 2.50 ms, 83 %",
         "ReluGrad: element by element, 1 time, 500 µs, 17 %",
     ]

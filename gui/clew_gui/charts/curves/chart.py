@@ -25,14 +25,12 @@ from clew_gui.charts.curves.layout import (
 from clew_gui.charts.curves.model import PlotSetup, RunStyle, View
 from clew_gui.charts.curves.readout import Readout, summary
 from clew_gui.charts.curves.readout import read as read_out
-from clew_gui.charts.curves.scene import Drawn, PlotScene, Room, Scene, SceneBuilder, has_values
+from clew_gui.charts.curves.scene import PlotScene, Room, RunCurve, Scene, SceneBuilder, has_values
 from clew_gui.charts.kit.axes import LEFT, draw_grid, value_room
-from clew_gui.charts.kit.chart import Chart
 from clew_gui.charts.kit.clip import drawable, stretches
-from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Drawing, Shape, Stroke, TextSizes
-from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Shape, Stroke, TextSizes
 from clew_gui.charts.kit.gutter import gutter_for
-from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame, emptiest
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
 from clew_gui.charts.kit.ticks import XUnit
 
@@ -200,7 +198,7 @@ class CurvesChart(CurvesLayout, Chart):
         """The run whose label is at a pixel."""
         return next((run for gutter in self.gutters if (run := gutter.run_at(x, y))), "")
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The picture in words: where each run is, and how it develops."""
         return summary(self.scene)
 
@@ -248,7 +246,7 @@ class CurvesChart(CurvesLayout, Chart):
                 yield CurveLine(("raw", *name), *item.curve.raw_line, self._raw_stroke(item), raw=True)
             yield CurveLine(("main", *name), *item.curve.line, self._main_stroke(item), live=item.run.live)
 
-    def _main_stroke(self, item: Drawn) -> Stroke:
+    def _main_stroke(self, item: RunCurve) -> Stroke:
         """The main line of a curve: heavier if its run stands out, thin if many are shown or nothing is smoothed."""
         curve, style, many = item.curve, self.theme.curve(item.run.index), self.scene.many
         above = self.stands_out(item.run)
@@ -259,7 +257,7 @@ class CurvesChart(CurvesLayout, Chart):
             width = 1.0
         return Stroke(style.colour, width, style.dash, 1.0 if item.headline else 0.6, crisp=width == 1.0 and many)
 
-    def _raw_stroke(self, item: Drawn) -> Stroke:
+    def _raw_stroke(self, item: RunCurve) -> Stroke:
         """The raw values behind the line: plainer where nothing is smoothed, never so that they hide what lies under
         them. Of several, only that of a run that stands out is plain to see."""
         alone = item.headline and (self.stands_out(item.run) or len(self.scene.runs) == 1)
@@ -287,7 +285,7 @@ class CurvesChart(CurvesLayout, Chart):
         if self.scene.empty and not any(plot.ghost is not None for plot in self.scene.plots):
             drawing.text(*self.stack.area.centre, empty_sentence(self.scene.runs), across="middle")
 
-    def _draw_beyond(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: Drawn) -> None:
+    def _draw_beyond(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: RunCurve) -> None:
         """Marks spikes outside the plot: a stroke at the border where raw values lie far outside although the line is
         in sight, and a quiet line along it where they do so all the time."""
         curve, far, box = item.curve, 0.5 * plot.span.size, frame.box
@@ -307,7 +305,7 @@ class CurvesChart(CurvesLayout, Chart):
                 else:
                     drawing.line(first, y + 2 * out, last, y + 2 * out, stroke)
 
-    def _draw_leader(self, drawing: Drawing, frame: Frame, item: Drawn) -> None:
+    def _draw_leader(self, drawing: Drawing, frame: Frame, item: RunCurve) -> None:
         """Draws a line from a curve's end to the gutter: dotted if the run goes on, a hairline if it ended before."""
         end = item.curve.end
         if end is None or not item.headline or not self.end_in_sight(item, frame):
@@ -320,7 +318,7 @@ class CurvesChart(CurvesLayout, Chart):
             stroke = Stroke(self.colour(item.run), 1.0, dash, opacity, crisp=True)
             drawing.line(round(start), round(row), frame.box.right, round(row), stroke)
 
-    def _draw_evaluations(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: Drawn) -> None:
+    def _draw_evaluations(self, drawing: Drawing, plot: PlotScene, frame: Frame, item: RunCurve) -> None:
         """Marks the visible points of a sparse curve, unless there are so many that they would touch."""
         x, y = item.curve.x, item.curve.y
         if not item.curve.sparse or not x.size:
@@ -353,7 +351,7 @@ class CurvesChart(CurvesLayout, Chart):
             if at is not None:
                 drawing.marks([frame.column(at[0])], [at[1]], theme.bad, 14.0, shape="cross", edge=ground)
 
-    def _draw_ends(self, drawing: Drawing, frame: Frame, item: Drawn) -> None:
+    def _draw_ends(self, drawing: Drawing, frame: Frame, item: RunCurve) -> None:
         end, best, colour = item.curve.end, item.curve.best, self.colour(item.run)
         if end is None:
             return

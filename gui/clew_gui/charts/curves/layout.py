@@ -10,12 +10,11 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.curves.model import RunStyle
-from clew_gui.charts.curves.scene import Drawn, PlotScene, Scene
+from clew_gui.charts.curves.scene import PlotScene, RunCurve, Scene
 from clew_gui.charts.kit.drawing import TextSizes
-from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import Gutter, Label
-from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.numbers import goal_text, value_text
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.ticks import goal_text, value_text
 
 AXIS_HEIGHT: Final = 24.0
 TITLE: Final = 22.0
@@ -115,18 +114,18 @@ class CurvesLayout:
                     result.append((f"Goal {goal_text(goal.value, plot.setup.format)}", at))
         return result
 
-    def has_dot(self, item: Drawn, frame: Frame) -> bool:
+    def has_dot(self, item: RunCurve, frame: Frame) -> bool:
         """Whether a curve's last point carries a dot."""
         return self.end_in_sight(item, frame) and (item.run.live or self.stands_out(item.run))
 
     @staticmethod
-    def end_in_sight(item: Drawn, frame: Frame) -> bool:
+    def end_in_sight(item: RunCurve, frame: Frame) -> bool:
         """Whether the last point of a curve can be seen."""
         end = item.curve.end
         return end is not None and item.curve.ends and in_sight(frame, *end)
 
     @staticmethod
-    def broken(item: Drawn, frame: Frame) -> tuple[float, float] | None:
+    def broken(item: RunCurve, frame: Frame) -> tuple[float, float] | None:
         """Returns where in sight a curve became NaN or infinite: its x, and the pixel row of its last value before."""
         x = item.curve.bad_x
         if x is None or not item.headline or not frame.x.low <= x <= frame.x.high:

@@ -47,7 +47,7 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class Ghost:
-    """The curve to be expected: (step, value) pairs and what they are. Drawn while nothing has run; a prediction is
+    """The curve to be expected: (step, value) pairs and what they are. RunCurve while nothing has run; a prediction is
     drawn beside the result as well (``stays``)."""
 
     points: tuple[tuple[float, float], ...]

@@ -9,8 +9,7 @@ from typing import Final
 from clew_gui.charts.curves.model import PlotSetup, RunStyle
 from clew_gui.charts.curves.pixel_columns import best_until, broken, last_until
 from clew_gui.charts.curves.scene import PlotScene, Scene
-from clew_gui.charts.kit.numbers import count_text, seconds_text, value_text
-from clew_gui.charts.kit.ticks import XUnit
+from clew_gui.charts.kit.ticks import XUnit, count_text, seconds_text, value_text
 from clew_shared.journal.history import nonfinite_word
 from clew_shared.journal.pyramid import Sample
 

@@ -10,15 +10,14 @@ from typing import Final, Literal
 import numpy as np
 
 from clew_gui.charts.curves.model import PlotSetup, RunEvent, RunStyle, View
-from clew_gui.charts.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid, broken
-from clew_gui.charts.curves.smoothing import window_for
+from clew_gui.charts.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid, broken, window_for
 from clew_gui.charts.curves.units import from_steps, knows
 from clew_gui.charts.kit.layout import FloatArray
-from clew_gui.charts.kit.numbers import count_text
 from clew_gui.charts.kit.ticks import (
     Span,
     Tick,
     XUnit,
+    count_text,
     keep_span,
     linear_ticks,
     log_ticks,
@@ -58,7 +57,7 @@ MARKS: Final[tuple[Mark, ...]] = ("dot", "square", "triangle", "ring")
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class RunCurve:
     """A curve with the run it belongs to. ``headline`` curves carry the label, the marks and the heavy line."""
 
     run: RunStyle
@@ -74,7 +73,7 @@ class PlotScene:
     log: bool
     span: Span
     ticks: tuple[Tick, ...]
-    curves: tuple[Drawn, ...]
+    curves: tuple[RunCurve, ...]
     ghost: tuple[FloatArray, FloatArray] | None
 
     @property
@@ -227,8 +226,8 @@ class SceneBuilder:
         return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), curves, ghost)
 
     def _as_then(
-        self, curves: Sequence[Drawn], setup: PlotSetup, grid: Grid, log: bool, window: float, until: int
-    ) -> list[Drawn]:
+        self, curves: Sequence[RunCurve], setup: PlotSetup, grid: Grid, log: bool, window: float, until: int
+    ) -> list[RunCurve]:
         """The curves as they were at step ``until``; the labelled one of a run that had none yet is its first one."""
         found = []
         for item in curves:
@@ -246,7 +245,7 @@ class SceneBuilder:
 
     def _curves(
         self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
-    ) -> list[Drawn]:
+    ) -> list[RunCurve]:
         stands_out = run.selected or run.run_id == lifted
         result = []
         for metric in setup.metrics:
@@ -254,9 +253,9 @@ class SceneBuilder:
             raw = stands_out or (shown <= _FAINT and metric == setup.headline)
             curve = self._maker.make(run.history, CurveRequest(run.run_id, metric, log, window, better, raw), grid)
             if curve is not None:
-                result.append(Drawn(run, curve, metric == setup.headline))
+                result.append(RunCurve(run, curve, metric == setup.headline))
         if result and not any(d.headline for d in result):  # nothing evaluated yet: the plain curve takes the lead
-            result[0] = Drawn(run, result[0].curve, True)
+            result[0] = RunCurve(run, result[0].curve, True)
         return result
 
     def _span(
@@ -264,7 +263,7 @@ class SceneBuilder:
         setup: PlotSetup,
         view: View,
         log: bool,
-        drawn: Sequence[Drawn],
+        drawn: Sequence[RunCurve],
         ghost: tuple[FloatArray, FloatArray] | None,
     ) -> Span:
         if ghost is not None and not drawn:
@@ -393,7 +392,7 @@ def _ghost(setup: PlotSetup, grid: Grid, log: bool) -> tuple[FloatArray, FloatAr
     return (np.log10(x) if grid.log else x), (np.log10(y) if log else y)
 
 
-def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
+def _heights(drawn: Sequence[RunCurve], grid: Grid | None) -> FloatArray:
     """Heights of all lines, sampled evenly over x so that a curve counts by its length, with their extremes.
 
     Of a curve that is not smoothed all values count."""
@@ -412,7 +411,7 @@ def _heights(drawn: Sequence[Drawn], grid: Grid | None) -> FloatArray:
     return np.concatenate(parts)
 
 
-def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
+def _with_raw(span: Span, drawn: Sequence[RunCurve]) -> Span:
     """Widens the span for most of the raw curves while their main lines are in sight: otherwise the faint range of
     noisy values would fill the plot from border to border. Far spikes get marks instead."""
     for item in drawn:
@@ -427,7 +426,7 @@ def _with_raw(span: Span, drawn: Sequence[Drawn]) -> Span:
     return span
 
 
-def _without_wall(item: Drawn, span: Span) -> Drawn:
+def _without_wall(item: RunCurve, span: Span) -> RunCurve:
     """The curve without its raw values, if these go up and down over nearly all of an axis that was not made for them:
     they would be one tinted ground."""
     curve = item.curve

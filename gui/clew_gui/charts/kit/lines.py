@@ -10,10 +10,8 @@ import numpy as np
 
 from clew_gui.base.tokens import FontKind, Theme
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid, value_room
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Shape, Stroke, TextSizes, widest
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, FloatArray, spread
+from clew_gui.charts.kit.drawing import Chart, Drawing, Shape, Stroke, TextSizes, widest
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame, spread
 from clew_gui.charts.kit.ticks import Span, Tick
 
 _DOT: Final = 10.0
@@ -117,7 +115,7 @@ class LinesChart(Chart):
         least = min((away for _, _, away in found), default=0.0)
         return "\n".join(line.point(number) for line, number, away in found if away <= least + 1)
 
-    def words(self) -> str:
+    def description(self) -> str:
         """All points that are marked of what stands out; of other lines the last one."""
         told = [line for line in self._plot.lines if line.words is not None]
         lines = [line for line in told if line.strong] or told

@@ -12,8 +12,7 @@ from clew_gui.base.tokens import Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
 from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.numbers import count_text, value_text
-from clew_gui.charts.kit.ticks import Span
+from clew_gui.charts.kit.ticks import Span, count_text, value_text
 from clew_gui.charts.pictures.taken import (
     Judgement,
     LayerSpread,
@@ -221,7 +220,7 @@ class HistogramPicture:
         ]
         return f"{between}: {', '.join(counted)}"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The range; with a threshold what it makes of the values."""
         low, high = (value_text(float(self.found.edges[k])) for k in (0, -1))
         text = f"{count_text(float(self.found.counts.sum()))} values from {low} to {high}"
@@ -299,7 +298,7 @@ class DistributionsPicture:
                 return f"{one.name}, step {count_text(one.steps[max(place, 0)])}: {_words(one, max(place, 0))}"
         return ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Each layer's last values."""
         return ", ".join(f"{one.name} {_words(one, len(one.steps) - 1)}" for one in self._layers)
 

@@ -105,7 +105,7 @@ class Images:
         true, answer = self._answered[found]
         return f"{true}, answer {answer}" if self.image.answers else true
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Says how many images there are, and how many are answered wrongly."""
         image = self.image
         text = f"{image.count:,} images of {image.width} × {image.height} pixels"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, TextSizes
+from clew_gui.charts.kit.drawing import Chart, Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.numbers import count_text
+from clew_gui.charts.kit.ticks import count_text
 from clew_gui.charts.pictures.histogram import DistributionsPicture, HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.planes import Planes, ScatterPicture
@@ -131,7 +130,7 @@ class PicturesChart(Chart):
         number = self._number_at(x, y)
         return "" if number is None else self.forms[number].read(x, y)
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The pictures in words."""
         if not self.tiles:
             return EMPTY
@@ -139,7 +138,7 @@ class PicturesChart(Chart):
         for tile, form in zip(self.tiles, self.forms, strict=True):
             figure = tile.taken.figure
             at = f" at step {count_text(figure.step)}" if figure is not None else ""
-            parts.append(f"{tile.taken.spec.title}{at}: {form.words()}")
+            parts.append(f"{tile.taken.spec.title}{at}: {form.description()}")
         return ". ".join(parts)
 
 

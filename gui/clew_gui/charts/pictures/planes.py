@@ -10,10 +10,8 @@ import numpy.typing as npt
 from clew_gui.base.tokens import Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Stroke, rgb, widest
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.numbers import value_text
-from clew_gui.charts.kit.ticks import Span, span_of
+from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.ticks import Span, span_of, value_text
 from clew_gui.charts.pictures.taken import (
     Labels,
     class_labels,
@@ -103,7 +101,7 @@ class Planes:
         row = np.clip((y.high - places[:, 1]) / y.size * height, 0, height - 1).astype(np.int32)
         return row, np.clip((places[:, 0] - x.low) / x.size * width, 0, width - 1).astype(np.int32)
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Says how many maps there are, and on one map how many points lie on the side of their class."""
         if len(self.frames) > 1 or not len(self._points):
             return f"{len(self.frames)} maps" if len(self.frames) != 1 else "a map"
@@ -187,6 +185,6 @@ class ScatterPicture:
         one, (across, up) = int(self._classes[nearest]), self._points[nearest]
         return f"{self._name(one)} at {value_text(float(across))}, {value_text(float(up))}"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Says how many points of how many classes there are."""
         return f"{len(self._points):,} points of {len(self._known)} classes"

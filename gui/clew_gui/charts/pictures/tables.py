@@ -10,8 +10,7 @@ import numpy as np
 from clew_gui.base.tokens import ink_on, mixed
 from clew_gui.charts.kit.drawing import RUN_WIDTH, Drawing, Stroke, rgb, widest
 from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.numbers import count_text, value_text
-from clew_gui.charts.kit.ticks import LARGEST, Span, log_ticks
+from clew_gui.charts.kit.ticks import LARGEST, Span, count_text, log_ticks, value_text
 from clew_gui.charts.pictures.taken import places_of, table, table_names
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
 from clew_gui.charts.surface import Heights, map_pixels
@@ -105,7 +104,7 @@ class Table:
             return f"class {self._down[row]}, answer {self._across[column]}: {value}"
         return f"{self._down[row]}, {self._across[column]}: {value}"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Describes the matrix; for a confusion matrix: how many answers are right, and the most frequent mistake."""
         rows, columns = self._values.shape
         total = float(self._values.sum())
@@ -219,7 +218,7 @@ class Bars:
         inside = self._room.holds(x, y) and 0 <= number < len(self._texts)
         return f"{self._names[number]}: {self._texts[number]}" if inside else ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Lists all values; of many the first ones."""
         shown = [f"{name} {text}" for name, text in zip(self._names, self._texts, strict=True)]
         return ", ".join(shown[:12]) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
@@ -285,7 +284,7 @@ class SurfacePicture:
         loss = self._heights.at(*at)
         return f"{value_text(at[0])}, {value_text(at[1])}: {'' if loss is None else value_text(loss)}"
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Says where the two weights are and what the loss is there."""
         if not len(self._way):
             return "a loss over two weights"

@@ -8,8 +8,7 @@ from typing import Final, Protocol
 
 from clew_gui.charts.kit.axes import draw_foot, draw_grid, value_room
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box
+from clew_gui.charts.kit.layout import Box, Frame
 from clew_gui.charts.kit.ticks import Span, Tick, whole_ticks
 from clew_gui.charts.measured import axis_ticks
 from clew_gui.charts.pictures.taken import TakenPicture
@@ -42,7 +41,7 @@ class Picture(Protocol):
     def read(self, x: float, y: float) -> str:
         """Describes what is under a pixel; empty for nothing."""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """The picture in words, for people who cannot see it."""
 
 
@@ -61,7 +60,7 @@ class Blank:
         del x, y
         return ""
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Says why there is no picture."""
         return f"{self._reason[:1].lower()}{self._reason[1:]}"
 

@@ -18,8 +18,7 @@ from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
-from clew_gui.views.form.form import ParamForm
-from clew_gui.views.form.form_dialog import Asked, FormDialog
+from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.presentation.words import name_of
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import (

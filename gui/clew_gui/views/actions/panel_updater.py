@@ -140,7 +140,7 @@ class PanelUpdater:
         window.run_view.show_empty(run is None)
         if run is None:
             first = not model.session.runs and model.card.id in (FIRST_EXERCISE, model.catalogue.exercises[0].id)
-            window.run_view.hello.show_card(model.card, first, self._loading())
+            window.run_view.empty_view.show_card(model.card, first, self._loading())
         else:
             job, advice = self._job_words(run), self._advice_on(run)
             window.run_view.card.show_run(run, model.card, bool(model.live_params()), job, advice)

@@ -13,7 +13,7 @@ from clew_gui.session.runs import RunModel, demonstrations, read_recording
 from clew_gui.session.session import Session
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import ContinueDialog, live_dialog, note_dialog
-from clew_gui.views.form.form_dialog import FormDialog
+from clew_gui.views.form.form import FormDialog
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.try_dialog import TryDialog
 from clew_gui.views.theme.dialog import Dialog

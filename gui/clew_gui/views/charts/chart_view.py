@@ -23,8 +23,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QRubberBand, QSizePolicy, QToolTip, QWidget
 
-from clew_gui.charts.kit.chart import Chart, Layout
-from clew_gui.charts.kit.drawing import Drawing
+from clew_gui.charts.kit.drawing import Chart, Drawing, Layout
 from clew_gui.charts.kit.layout import Box
 from clew_gui.views.charts.painter import SIZES, paint, paint_ring
 from clew_gui.views.theme.parts import Appearance
@@ -106,7 +105,7 @@ class ChartView(QWidget):
         self._stale = True
         self._since.start()
         if self.isVisible() and not self.window().isMinimized():
-            self._describe(self.chart.words() if self.chart is not None else "")
+            self._describe(self.chart.description() if self.chart is not None else "")
             self.update()
 
     def touch(self) -> None:

@@ -84,12 +84,14 @@ class DataChoice(QObject):
         self.combo.setToolTip("A data set is chosen for all exercises that take it, a file of your own for this one")
         self.combo.activated.connect(lambda _index: self._chosen())
         self.own_file = Elided("", "caption", "2")
-        self.there = QLineEdit()
-        self.there.setAccessibleName("Path of the data on the site")
-        self.there.setToolTip("A file or folder there: an absolute path, or one that begins with ~/ (your home folder)")
-        self.there.setPlaceholderText("/gpfs/course/mnist.npz")
-        self.there.textChanged.connect(lambda _text: self.changed.emit())
-        fields = (("Data set", self.combo), ("In folder", self.own_file), ("Path there", self.there))
+        self.remote_path = QLineEdit()
+        self.remote_path.setAccessibleName("Path of the data on the site")
+        self.remote_path.setToolTip(
+            "A file or folder there: an absolute path, or one that begins with ~/ (your home folder)"
+        )
+        self.remote_path.setPlaceholderText("/gpfs/course/mnist.npz")
+        self.remote_path.textChanged.connect(lambda _text: self.changed.emit())
+        fields = (("Data set", self.combo), ("In folder", self.own_file), ("Path there", self.remote_path))
         self.rows = field_rows(*fields)
         self.message = label("", "caption", "bad", wrap=True)
         self.choose = Button(appearance, "Choose file…", "", "data", "Choose the file of the data set on this computer")
@@ -134,7 +136,7 @@ class DataChoice(QObject):
         if self._card is None or not self._card.datasets:
             return ""
         if self._elsewhere and self._is_there:
-            return f"{SITE_PATH}{self.there.text().strip()}"
+            return f"{SITE_PATH}{self.remote_path.text().strip()}"
         if self._of_preset in self._card.datasets:
             return self._of_preset
         if self._card.id in self._own:
@@ -172,7 +174,7 @@ class DataChoice(QObject):
         exercise = self._card.id if self._card is not None else ""
         if name.startswith(SITE_PATH):
             self._is_there = True
-            self.there.setText(name.removeprefix(SITE_PATH))
+            self.remote_path.setText(name.removeprefix(SITE_PATH))
         else:
             self._is_there, self._of_preset = False, ""
             self._own_choice.add(exercise)
@@ -203,7 +205,7 @@ class DataChoice(QObject):
         self._is_there = True
         self._show()
         self.changed.emit()
-        self.there.setFocus()
+        self.remote_path.setFocus()
 
     def start_check(self, check: Check) -> None:
         """Checks files with ``check`` from now on, beginning with the file that an earlier window left."""
@@ -231,7 +233,7 @@ class DataChoice(QObject):
         there = self._elsewhere and self._is_there
         choose_quietly(self.combo, THERE if there else value)
         self.rows.setRowVisible(self.combo, self.combo.count() > 0)
-        self.rows.setRowVisible(self.there, there and self.combo.count() > 0)
+        self.rows.setRowVisible(self.remote_path, there and self.combo.count() > 0)
         staged = self.staged()
         self.own_file.set_text(str(Path(staged).parent) if staged else "")
         self.own_file.setToolTip(staged)

@@ -14,7 +14,7 @@ from clew_gui.charts.curves.model import RunStyle
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance, row
 from clew_shared.cards import ExerciseCard
-from clew_shared.study.by_hand import Walk
+from clew_shared.study.by_hand import StepsByHand
 
 PLAY_MS: Final = 900
 """Time for each turn: long enough to read a line."""
@@ -43,7 +43,7 @@ class ByHandView(PlotPage):
 
     def show_card(self, card: ExerciseCard) -> None:
         """The network of an exercise's card."""
-        walk = Walk(card.by_hand) if card.by_hand is not None else None
+        walk = StepsByHand(card.by_hand) if card.by_hand is not None else None
         self.show_chart(None if walk is None else lambda *room: ByHandChart(walk.at(self._turns), *room))
         self.reset_zoom()
 

@@ -14,14 +14,12 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart, curves_chart
 from clew_gui.charts.curves.model import RunStyle, View
+from clew_gui.charts.curves.pixel_columns import window_for
 from clew_gui.charts.curves.scene import SceneBuilder
-from clew_gui.charts.curves.smoothing import window_for
 from clew_gui.charts.curves.units import knows
-from clew_gui.charts.kit.chart import Chart
-from clew_gui.charts.kit.drawing import Drawing, Group
-from clew_gui.charts.kit.numbers import count_text
+from clew_gui.charts.kit.drawing import Chart, Drawing, Group
 from clew_gui.charts.kit.svg import ChartPage
-from clew_gui.charts.kit.ticks import XUnit
+from clew_gui.charts.kit.ticks import XUnit, count_text
 from clew_gui.session.runs import RunModel
 from clew_gui.views.charts.files import page_image, write_page
 from clew_gui.views.charts.painter import SIZES
@@ -123,7 +121,7 @@ class ConvergencePlots(QWidget):
             if kind.extras is not None:
                 foot.addWidget(kind.extras, 2)
             kind.picked.connect(self.run_clicked)
-            kind.stepped.connect(self.replay.walk)
+            kind.stepped.connect(self.replay.step_cursor)
             kind.steps_changed.connect(self._offer_steps)
             kind.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
             kind.customContextMenuRequested.connect(lambda at, kind=kind: self.menu().popup(kind.mapToGlobal(at)))

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSlider, QWidget
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
 from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.numbers import value_text
+from clew_gui.charts.kit.ticks import value_text
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.page import Beside, PicturesChart
 from clew_gui.charts.pictures.taken import TakenPicture, deviations_at, steps_of, taken_at, write_pictures

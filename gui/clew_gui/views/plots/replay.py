@@ -11,7 +11,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QSlider, QWidget
 
-from clew_gui.charts.kit.numbers import count_text
+from clew_gui.charts.kit.ticks import count_text
 from clew_gui.views.theme.parts import Appearance, IconButton, label, row
 
 
@@ -134,7 +134,7 @@ class ReplayBar(QWidget):
             self.moved.emit(step)
         self._place()
 
-    def walk(self, by: int) -> None:
+    def step_cursor(self, by: int) -> None:
         """Go so many places forward."""
         self.slider.setValue(self.slider.value() + by)
 

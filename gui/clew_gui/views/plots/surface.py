@@ -9,9 +9,8 @@ from typing import Final
 
 from clew_gui.charts.curves.model import View
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
-from clew_gui.charts.kit.frame import Frame
-from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.surface import Heights, Paths, SurfaceChart, SurfaceLook
+from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.surface import Heights, PathLayer, SurfaceChart, SurfaceLook
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
@@ -35,7 +34,7 @@ class SurfaceView(PlotPage):
         super().__init__(appearance)
         self._heights: Heights | None = None
         self._labels: dict[str, str] = {}
-        self._paths = Paths("", "")
+        self._paths = PathLayer("", "")
         self._look = SurfaceLook()
         self._moving = False
         self.zoomed.connect(self._show_frame)
@@ -47,7 +46,7 @@ class SurfaceView(PlotPage):
         spec = next(iter(card.surfaces), None)
         self._heights = Heights(spec) if spec is not None else None
         self._labels = {metric.name: metric.label for metric in card.metrics}
-        self._paths = Paths(*spec.metrics) if spec is not None else self._paths
+        self._paths = PathLayer(*spec.metrics) if spec is not None else self._paths
         self._look = replace(self._look, zoom=None)
         self.setAccessibleName(spec.title if spec is not None else "Loss surface")
         self.show_chart(partial(self._lay_out, self._heights) if self._heights is not None else None)
@@ -65,7 +64,7 @@ class SurfaceView(PlotPage):
     def draw_to(self, drawing: Drawing, width: float, height: float, scale: float) -> None:
         """A picture of this size for a file."""
         if self._heights is not None:
-            paths, box = Paths(*self._heights.spec.metrics), Box(0, 0, width, height)
+            paths, box = PathLayer(*self._heights.spec.metrics), Box(0, 0, width, height)
             look = replace(self._look, scale=scale)
             SurfaceChart(self._heights, self._labels, self.runs, paths, look, box, SIZES).draw(drawing)
 

@@ -21,7 +21,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.run_settings import label_of, setting_words, settings_of
-from clew_shared.study.trace import dearest_words, trace_words
+from clew_shared.study.trace import most_expensive_words, trace_words
 from clew_shared.study.usage import usage_words
 
 
@@ -71,7 +71,7 @@ def _about(run: RunModel) -> dict[str, str]:
         "Node": fold.host,
         "Machine": usage_words(run.history.pulse_summary()),
         "Traced": trace_words(trace) if trace is not None else "",
-        "Dearest operations": dearest_words(trace) if trace is not None else "",
+        "Most expensive operations": most_expensive_words(trace) if trace is not None else "",
         "Scheduler's accounts": use_words(run.job.use) if run.job is not None else "",
         "Device names": ", ".join(fold.devices),
         "Software": software,

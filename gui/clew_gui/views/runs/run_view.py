@@ -247,7 +247,7 @@ class RunView(QWidget):
         super().__init__()
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.hello = EmptyRunView(appearance, actions)
+        self.empty_view = EmptyRunView(appearance, actions)
         self.card = RunCard(appearance, actions)
         self.card.hide()
         self.study = StudyBar(appearance)
@@ -259,7 +259,7 @@ class RunView(QWidget):
         box.setStretchFactor(self.plots, 1)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
-        parts = (self.hello, self.card, self.study, self._plots_card)
+        parts = (self.empty_view, self.card, self.study, self._plots_card)
         self._whole = column(*parts, gap=8, margins=(16, 12, 16, 12), parent=self)
         self._whole.setStretchFactor(self._plots_card, 1)
         self._join_controls()
@@ -296,11 +296,11 @@ class RunView(QWidget):
 
     def show_empty(self, empty: bool) -> None:
         """Shows either the first card or the run's card."""
-        self.hello.setVisible(empty)
+        self.empty_view.setVisible(empty)
         self.card.setVisible(not empty)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low window gives its height to the plots."""
         super().resizeEvent(event)
-        self.hello.make_room(self.height())
+        self.empty_view.make_room(self.height())
         self.study.make_room(self.height() < LOW)

@@ -12,8 +12,7 @@ from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QSizePolicy, QWidget
 
 from clew_gui.views.form.fields import Editor, NumberEdit, make_editor
-from clew_gui.views.form.form import ParamForm
-from clew_gui.views.form.form_dialog import Asked, FormDialog
+from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, row
 from clew_shared.base.problem import Problem

@@ -120,12 +120,12 @@ class DoctorDialog(Dialog):
         appearance: Appearance,
         title: str,
         examine: Examine,
-        ways_out: Callable[[Step], Sequence[RemedyButton]] = lambda _step: (),
+        remedies: Callable[[Step], Sequence[RemedyButton]] = lambda _step: (),
         node: bool | None = False,
     ) -> None:
         super().__init__(parent, f"Checking {title}")
         self._has_nodes = node is not None
-        self._appearance, self._title, self._examine, self._ways_out = appearance, title, examine, ways_out
+        self._appearance, self._title, self._examine, self._remedies = appearance, title, examine, remedies
         self._work: BackgroundWork[Step] | None = None
         self.steps: list[Step] = []
         self._first_wrong: StepRow | None = None
@@ -204,7 +204,7 @@ class DoctorDialog(Dialog):
 
     def _buttons(self, step: Step) -> list[Button]:
         made = []
-        for way in self._ways_out(step) if step.hint else ():
+        for way in self._remedies(step) if step.hint else ():
             button = Button(self._appearance, way.text)
             button.setAutoDefault(False)
             button.clicked.connect(lambda _checked=False, way=way: self._leave_for(way))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.charts.curves.smoothing import ema, is_noisy, smoothed, window_for
+from clew_gui.charts.curves.pixel_columns import ema, is_noisy, smoothed, window_for
 from clew_gui.charts.kit.layout import FloatArray
 from clew_shared.journal.history import History
 from clew_shared.journal.pyramid import Pyramid

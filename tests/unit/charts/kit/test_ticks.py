@@ -11,8 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.charts.kit.numbers import images_tick_text, log_tick_text, seconds_text, seconds_tick_text, value_text
-from clew_gui.charts.kit.ticks import Span, XUnit, keep_span, linear_ticks, log_ticks, settled_span, x_span, x_ticks
+from clew_gui.charts.kit.ticks import (
+    Span,
+    XUnit,
+    images_tick_text,
+    keep_span,
+    linear_ticks,
+    log_tick_text,
+    log_ticks,
+    seconds_text,
+    seconds_tick_text,
+    settled_span,
+    value_text,
+    x_span,
+    x_ticks,
+)
 
 
 @pytest.mark.parametrize(
