@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_gui.charts.curves.units import from_steps, knows
+from clew_gui.charts.curves.model import from_steps, knows
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.kit.drawing import Chart, Drawing, TextSizes
 from clew_gui.charts.kit.gutter import draw_swatch

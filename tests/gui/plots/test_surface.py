@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.surface import SurfaceChart
+from clew_gui.views.plots.pages import SurfaceView
 from clew_gui.views.plots.panel import ConvergencePlots
-from clew_gui.views.plots.surface import SurfaceView
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema

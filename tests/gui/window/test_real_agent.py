@@ -18,7 +18,7 @@ from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel, find_demonstration
 from clew_gui.targets.local_agent import find_agent
 from clew_gui.views.form.form import FormDialog
-from clew_gui.views.plots.surface import SurfaceView
+from clew_gui.views.plots.pages import SurfaceView
 from clew_gui.views.runs.study_dialogs import LaneEdit
 from clew_gui.views.tabs.cluster import ClusterTab
 from clew_gui.views.tabs.speedup import SpeedupTab

@@ -20,7 +20,7 @@ from clew_gui.base.settings import SettingsFile
 from clew_gui.charts.compare import STEPS_TO
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
-from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.window.window_state import CompareState, NoMemory, WindowState
 from clew_shared.base.problem import Problem

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from clew_gui.charts.curves.units import from_steps, knows, state_of, to_steps
+from clew_gui.charts.curves.model import from_steps, knows, state_of, to_steps
 from clew_gui.charts.kit.layout import FloatArray, IntArray
 from clew_gui.charts.kit.ticks import Span, XUnit
 from clew_shared.journal.curves import Floats

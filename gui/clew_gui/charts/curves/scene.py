@@ -9,9 +9,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from clew_gui.charts.curves.model import PlotSetup, RunEvent, RunStyle, View
+from clew_gui.charts.curves.model import PlotSetup, RunEvent, RunStyle, View, from_steps, knows
 from clew_gui.charts.curves.pixel_columns import Curve, CurveMaker, CurveRequest, Grid, broken, window_for
-from clew_gui.charts.curves.units import from_steps, knows
 from clew_gui.charts.kit.layout import FloatArray
 from clew_gui.charts.kit.ticks import (
     Span,

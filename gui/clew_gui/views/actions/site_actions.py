@@ -28,7 +28,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.node_actions import NodeActions
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
-from clew_gui.views.presentation.remedies import Maker, RemedyButton
+from clew_gui.views.presentation.menu_entries import Maker, RemedyButton
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.jobs import SiteBar

@@ -23,7 +23,7 @@ from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.form.next_run import FormRemedies
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
-from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import apply, system_theme
 from clew_gui.views.window.window import MainWindow

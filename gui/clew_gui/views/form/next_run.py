@@ -20,7 +20,7 @@ from clew_gui.views.form.fields import choose_quietly, combo
 from clew_gui.views.form.form import ON_SLIDES, SEVERAL, ParamForm, Usual, field_rows, without_name
 from clew_gui.views.form.spread import spread_fields, spread_params, spread_values
 from clew_gui.views.form.where_box import HERE, WhereBox
-from clew_gui.views.presentation.remedies import RemedyButton, RemedyButtons
+from clew_gui.views.presentation.menu_entries import RemedyButton, RemedyButtons
 from clew_gui.views.presentation.words import WAITS, data_short, preset_values
 from clew_gui.views.theme.parts import (
     Appearance,

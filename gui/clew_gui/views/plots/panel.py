@@ -13,10 +13,9 @@ from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from clew_gui.charts.curves.chart import CurvesChart, curves_chart
-from clew_gui.charts.curves.model import RunStyle, View
+from clew_gui.charts.curves.model import RunStyle, View, knows
 from clew_gui.charts.curves.pixel_columns import window_for
 from clew_gui.charts.curves.scene import SceneBuilder
-from clew_gui.charts.curves.units import knows
 from clew_gui.charts.kit.drawing import Chart, Drawing, Group
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import XUnit, count_text

@@ -1,8 +1,8 @@
-"""The entries of menus, and buttons that follow them: words, shortcut, tooltip and state are said once."""
+"""The entries of menus and buttons that follow them, each said once, and buttons for ways out of a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QSizePolicy, QWidget
 
 from clew_gui.views.theme.parts import Appearance, Button, native_keys
 from clew_shared.base import operating_system
+from clew_shared.base.problem import Problem
+from clew_shared.base.remedies import Remedy
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -149,3 +151,38 @@ class ActionButton(Button):
             self.set_words(action.iconText())
         self.setEnabled(allowed)
         self.setToolTip(self._own_tip if self._own_tip and allowed else action.toolTip())
+
+
+# --- Buttons of remedies ----------------------------------------------------------------------------------------------
+
+
+MOST_BUTTONS = 4
+"""The largest number of remedies that are offered; a problem names the best first."""
+
+
+class RemedyButton(msgspec.Struct, frozen=True):
+    """A button that helps: its words, and what it does."""
+
+    text: str
+    act: Callable[[], object]
+
+
+Maker = Callable[[Remedy], RemedyButton | None]
+Remedies = Callable[[Problem, str], Sequence[RemedyButton]]
+"""Gives the buttons that help with a problem of a run, whose id is empty if it is of none."""
+
+
+class RemedyButtons:
+    """Makes buttons of remedies. A way out that no part of this window can go has none; the sentences say it all."""
+
+    def __init__(self) -> None:
+        self._makers: dict[str, Maker] = {}
+
+    def add(self, act: str, maker: Maker) -> None:
+        """Lets ``maker`` make the buttons of remedies of this kind; it returns None if there is nothing to press."""
+        self._makers[act] = maker
+
+    def of(self, remedies: Iterable[Remedy]) -> tuple[RemedyButton, ...]:
+        """Returns the buttons of the remedies, in this order, none twice."""
+        made = (self._makers[one.act](one) for one in remedies if one.act in self._makers)
+        return tuple({button.text: button for button in made if button is not None}.values())

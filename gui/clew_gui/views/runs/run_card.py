@@ -12,8 +12,7 @@ from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.session.runs import RunModel
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
-from clew_gui.views.presentation.menu_entries import ActionButton, MenuActions
-from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies
+from clew_gui.views.presentation.menu_entries import MOST_BUTTONS, ActionButton, MenuActions, Remedies
 from clew_gui.views.runs.try_dialog import KINDS
 from clew_gui.views.theme.parts import (
     Appearance,

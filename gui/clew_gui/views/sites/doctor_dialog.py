@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from clew_gui.views.presentation.remedies import RemedyButton
+from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.sites.background import BackgroundWork
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import (

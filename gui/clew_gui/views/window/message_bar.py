@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QWidget
 
-from clew_gui.views.presentation.remedies import MOST_BUTTONS, Remedies, RemedyButton
+from clew_gui.views.presentation.menu_entries import MOST_BUTTONS, Remedies, RemedyButton
 from clew_gui.views.theme.parts import Appearance, Button, Glyph, IconButton, column, label, row
 from clew_gui.views.theme.parts import set_role as set_property
 from clew_shared.base.problem import Problem

@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 from clew_gui.views.form.next_run import NextRun
 from clew_gui.views.lab.guide_page import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
-from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons
-from clew_gui.views.presentation.remedies import RemedyButtons
+from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons, RemedyButtons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height

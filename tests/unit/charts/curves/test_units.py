@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.charts.curves.units import from_steps, knows, to_steps
+from clew_gui.charts.curves.model import from_steps, knows, to_steps
 from clew_gui.charts.kit.ticks import XUnit
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.history import History
