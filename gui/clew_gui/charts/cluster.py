@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from clew_gui.base.tokens import Theme
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid, draw_level, value_room
 from clew_gui.charts.kit.drawing import Chart, Drawing, Stroke, TextSizes, widest
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks

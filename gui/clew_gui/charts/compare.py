@@ -18,7 +18,8 @@ from clew_gui.base.state_words import NONE
 from clew_gui.base.tokens import FontKind, Theme, mixed
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.kit.drawing import Chart, Drawing, Shape, Stroke, TextSizes
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame, spread
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.readbox import draw_lines
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Format, Span, Tick, linear_ticks, log_ticks, span_of, value_text

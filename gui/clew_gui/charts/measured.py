@@ -13,8 +13,9 @@ from clew_gui.base.tokens import ink_on
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.kit.axes import FOOT, LEFT, draw_foot, draw_grid, value_room
 from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import Gutter, Label, gutter_width
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame, emptiest
+from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
 from clew_gui.charts.kit.ticks import Format, Span, Tick, count_text, linear_ticks, log_ticks, span_of, value_text
 from clew_shared.cards import SeriesPlot

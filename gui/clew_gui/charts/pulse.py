@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from clew_gui.charts.curves.model import from_steps, knows
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid
 from clew_gui.charts.kit.drawing import Chart, Drawing, TextSizes
+from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import PlotLine, draw_line, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
 from clew_shared.base.number_words import in_bytes

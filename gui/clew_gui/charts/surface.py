@@ -16,8 +16,9 @@ from clew_gui.charts.curves.readout import prominent
 from clew_gui.charts.kit.axes import LEFT, draw_foot
 from clew_gui.charts.kit.clip import clip_lines
 from clew_gui.charts.kit.drawing import RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Stroke, TextSizes, rgb
+from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch, gutter_width
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.readbox import draw_lines
 from clew_gui.charts.kit.ticks import Span, Tick, count_text, linear_ticks, log_ticks, value_text
 from clew_shared.cards import SurfaceSpec

@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.kit.drawing import Chart, Drawing, Stroke, TextSizes
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.theme.parts import Appearance

@@ -26,7 +26,8 @@ from clew_gui.base.tokens import DARK, LIGHT, Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Group, Item, Marks, Raster, Rectangle, UsualSizes, Words
 from clew_gui.charts.kit.drawing import Path as Line
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart

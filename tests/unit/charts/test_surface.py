@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.charts.surface import Heights, Trail
 from clew_shared.cards import SurfaceSpec

@@ -29,8 +29,9 @@ from clew_gui.charts.curves.scene import PlotScene, Room, RunCurve, Scene, Scene
 from clew_gui.charts.kit.axes import LEFT, draw_grid, value_room
 from clew_gui.charts.kit.clip import drawable, stretches
 from clew_gui.charts.kit.drawing import OTHER_WIDTH, RUN_WIDTH, SELECTED_WIDTH, Chart, Drawing, Shape, Stroke, TextSizes
+from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import gutter_for
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame, emptiest
+from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
 from clew_gui.charts.kit.readbox import ReadBox, ReadRow
 from clew_gui.charts.kit.ticks import XUnit
 

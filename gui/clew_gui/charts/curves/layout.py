@@ -12,8 +12,9 @@ from clew_gui.base.tokens import Theme
 from clew_gui.charts.curves.model import RunStyle
 from clew_gui.charts.curves.scene import PlotScene, RunCurve, Scene
 from clew_gui.charts.kit.drawing import TextSizes
+from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import Gutter, Label
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import goal_text, value_text
 
 AXIS_HEIGHT: Final = 24.0

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Tick
 
 LEFT: Final = 46.0

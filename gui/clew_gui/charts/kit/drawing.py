@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.base.tokens import BOLD, FONT_FACTORS, FontKind, Theme
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import Span, within, zoomed
 
 Across = Literal["left", "middle", "right"]

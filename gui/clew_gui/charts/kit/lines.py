@@ -11,7 +11,8 @@ import numpy as np
 from clew_gui.base.tokens import FontKind, Theme
 from clew_gui.charts.kit.axes import FOOT, draw_foot, draw_grid, value_room
 from clew_gui.charts.kit.drawing import Chart, Drawing, Shape, Stroke, TextSizes, widest
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame, spread
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.ticks import Span, Tick
 
 _DOT: Final = 10.0

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from clew_gui.base.tokens import Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.drawing import Drawing, Stroke, rgb, widest
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import Span, span_of, value_text
 from clew_gui.charts.pictures.taken import (
     Labels,

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 from clew_gui.charts.kit.axes import draw_foot, draw_grid, value_room
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Span, Tick, whole_ticks
 from clew_gui.charts.measured import axis_ticks
 from clew_gui.charts.pictures.taken import TakenPicture

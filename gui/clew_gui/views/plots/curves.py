@@ -16,7 +16,8 @@ from clew_gui.charts.curves.model import PREDICTED, Ghost, PlotSetup, View, reso
 from clew_gui.charts.curves.scene import Scene, SceneBuilder, has_values
 from clew_gui.charts.kit.clip import drawable
 from clew_gui.charts.kit.drawing import Chart, Stroke, TextSizes
-from clew_gui.charts.kit.layout import Box, FloatArray, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.painter import SIZES, pen_of, rect_of
 from clew_gui.views.plots.plot_page import PlotPage

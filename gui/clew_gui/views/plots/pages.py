@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from clew_gui.charts.by_hand import ByHandChart
 from clew_gui.charts.curves.model import RunStyle, View
 from clew_gui.charts.kit.drawing import Drawing, TextSizes
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots
 from clew_gui.charts.surface import Heights, PathLayer, SurfaceChart, SurfaceLook
 from clew_gui.views.charts.painter import SIZES

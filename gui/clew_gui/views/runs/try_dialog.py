@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QSlider, QWidget
 
 from clew_gui.base.image_file import read_image
 from clew_gui.charts.kit.drawing import Drawing, Layout, Stroke, TextSizes
-from clew_gui.charts.kit.layout import Box, Frame
+from clew_gui.charts.kit.frame import Frame
+from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import value_text
 from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.pictures.planes import ScatterPicture
