@@ -17,7 +17,6 @@ from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
-from clew_gui.views.actions.processes import SideProcess
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.presentation.words import name_of
@@ -35,6 +34,7 @@ from clew_gui.views.theme.parts import (
     set_role,
 )
 from clew_gui.views.theme.theme import font
+from clew_gui.views.window.side_process import SideProcess
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value
