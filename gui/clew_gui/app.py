@@ -90,12 +90,11 @@ class Program(QObject):
         self.actions = WindowActions(app, window, self.controller, places, self.sites)
         self.tabs = [tab(window, self.controller, places) for tab in TABS]
         self.tab(CompareTab).recall(self.state.compare)
-        window.show_tab(self.state.tab)
         join(window.actions_, self.actions)
         self.notices = BackgroundNotices(self.controller, lambda: local_settings(places).load().notices)
         collect_here(self)
         self._closed = False
-        self._seen = self._saved = msgspec.to_builtins(self.state)
+        self._seen = self._saved = msgspec.to_builtins(self.state, order="deterministic")
         """The state of the window a second ago, and the one that was saved last."""
         self.controller.second.connect(self.save_settled_state)
         self._awake: Callable[[], None] | None = None
@@ -186,13 +185,13 @@ class Program(QObject):
         """Saves the window's state when it has not changed for a second. Nothing is lost if the window is killed."""
         if self._closed:
             return
-        now, before = msgspec.to_builtins(self.saved_state()), self._seen
+        now, before = msgspec.to_builtins(self.saved_state(), order="deterministic"), self._seen
         self._seen = now
         if now == before and now != self._saved:
             self._save()
 
     def _save(self) -> None:
-        self._saved = msgspec.to_builtins(self.state)
+        self._saved = msgspec.to_builtins(self.state, order="deterministic")
         self.memory.save(self.state)
 
     def saved_state(self) -> WindowState:
@@ -225,8 +224,6 @@ def build_app(
 ) -> Program:
     """Joins everything, ready to be shown. ``session`` None: one that finds or starts this computer's agent.
     ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
-
-    ``exercise`` is opened, else the one that was open last, else ``FIRST_EXERCISE``.
     """
     found = QApplication.instance()
     app = found if isinstance(found, QApplication) else make_app(sys.argv[:1])
@@ -254,6 +251,7 @@ def build_app(
     ids = [card.id for card in known.exercises]
     candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
     program.controller.open_first(next(name for name in candidates if name in ids))
+    program.window.show_tab(program.state.tab)
     apply(app, program.window.appearance.theme)  # once, when every widget is in its place
     program.controller.follow()
     return program

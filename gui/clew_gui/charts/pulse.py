@@ -16,7 +16,7 @@ from clew_gui.charts.kit.drawing import Chart, Drawing, TextSizes
 from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.gutter import draw_swatch
 from clew_gui.charts.kit.layout import Box, FloatArray
-from clew_gui.charts.kit.lines import PlotLine, draw_line, nearest
+from clew_gui.charts.kit.lines import PlotLine, draw_line, draw_marks, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
@@ -220,6 +220,7 @@ class PulseChart(Chart):
             with drawing.clipped(frame.box.inset(-1, -2, -1, -1)):
                 for line in row.lines:
                     draw_line(drawing, frame, line)
+                    draw_marks(drawing, frame, line)
             self._draw_names(drawing, row, frame)
         if self._ticks and self.frames:
             draw_foot(drawing, self.frames[-1], self._ticks, self._title)

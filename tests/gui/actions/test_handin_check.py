@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.views.actions.dialogs import TextDialog
+from clew_gui.views.window.side_process import SideProcess
 from clew_shared.catalogue import load_builtin
 from tests.unit.reports import test_handin
 from tests.unit.reports.test_handin import bundle_of, made_run
@@ -50,3 +52,12 @@ def test_an_altered_byte_and_what_is_no_hand_in_are_said(qtbot: QtBot, softmax: 
     assert "As it was recorded." not in shown(qtbot, softmax)
     softmax.handins.open(tmp_path / "not there.clew.zip")
     assert "It could not be checked." in shown(qtbot, softmax)
+
+
+@pytest.mark.unix("a process that a signal ends has no exit code")
+def test_a_check_that_is_killed_is_no_verdict(qtbot: QtBot, softmax: Program) -> None:
+    found: list[tuple[int | None, str]] = []
+    program = SideProcess(softmax.window, "killed")
+    program.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 1)"], lambda *answer: found.append(answer))
+    qtbot.waitUntil(lambda: bool(found), timeout=60_000)
+    assert found[0][0] == -1

@@ -292,7 +292,7 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
 def test_a_range_test_is_no_baseline_and_is_compared_with_none(
     program: Program, session: FakeSession, qtbot: QtBot
 ) -> None:
-    scope, values = program.controller.model, preset_values(fakes.card(), fakes.card().baseline)
+    model, values = program.controller.model, preset_values(fakes.card(), fakes.card().baseline)
     usual, test = (session.add("softmax") for _ in range(2))
     usual.spec = msgspec.structs.replace(usual.spec, params=values)
     test.spec = msgspec.structs.replace(test.spec, params=values, rate_range=RateRange(0.001, 10.0))
@@ -303,13 +303,13 @@ def test_a_range_test_is_no_baseline_and_is_compared_with_none(
         run.end()
     session.tell(new=frozenset((usual.id, test.id)))
     first = next(iter(session.runs))
-    assert scope.pinned() == first, "the first with the values of that preset"
+    assert model.pinned() == first, "the first with the values of that preset"
     program.controller.select(test.id)
     assert not program.window.actions_["pin"].isEnabled()
     row = next(row for row in program.window.bottom.model.rows() if row.id == test.id)
     assert (row.text("rate"), row.text("delta"), row.reached) == ("0.001 to 10", "", False)
-    scope.pin(test.id)
-    assert scope.pinned() == first, "pinned by an earlier version"
+    model.pin(test.id)
+    assert model.pinned() == first, "pinned by an earlier version"
     compared = {run.number for group in shown(program, qtbot).groups for run in group.runs}
     assert compared == {1, 2, 3, 4, usual.number}
 

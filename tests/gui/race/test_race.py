@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.tokens import LIGHT
+from clew_gui.sites.site import Site
+from clew_gui.sites.store import site_store
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
 from clew_gui.views.runs.study_dialogs import LaneEdit, shared_words
 from clew_gui.views.theme.parts import Appearance, Button
+from clew_shared.base.places import Places
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -155,6 +160,27 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
     for values in same:
         del values["optimizer"], values["learning_rate"]
     assert all(values == same[0] for values in same)
+
+
+def test_enter_on_cancel_starts_nothing(program: Program, session: FakeSession) -> None:
+    program.window.next_run.race.click()
+    dialog = opened(program)
+    cancel = next(one for one in dialog.findChildren(Button) if one.text() == "Cancel")
+    cancel.setFocus()
+    QTest.keyClick(cancel, Qt.Key.Key_Return)
+    assert dialog.isHidden()
+    assert not [what for what in session.asked if what[0] == "start"]
+
+
+def test_a_race_stays_on_this_computer_wherever_the_next_run_goes(
+    open_window: Opener, session: FakeSession, places: Places
+) -> None:
+    site_store(places).save("cave", Site(host="login", scheduler="slurm"))
+    program = open_window(session, catalogue=load_builtin(), exercise="linear-regression")
+    program.window.next_run.where.choose("site:cave")
+    program.actions.studies.ask_race()
+    opened(program).go.click()
+    assert [(what[0], len(what)) for what in session.asked if str(what[0]).startswith("start")] == [("start", 2)] * 6
 
 
 def test_places_follow_the_runs_and_a_click_selects_one(program: Program, session: FakeSession, qtbot: QtBot) -> None:

@@ -124,10 +124,10 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
     buttons = {button.accessibleName(): button for button in dialog.findChildren(Button)}
     assert set(buttons) >= {"Show the recording parameter-servers", "Show the recording two-nodes"}
     buttons["Show the recording parameter-servers"].click()
-    scope, replay = program.controller.model, program.window.run_view.plots.replay
-    assert scope.card is not None
-    assert scope.card.id == "ps-lab"
-    run = scope.run()
+    model, replay = program.controller.model, program.window.run_view.plots.replay
+    assert model.card is not None
+    assert model.card.id == "ps-lab"
+    run = model.run()
     assert run is not None
     assert (run.spec.name, run.state, run.history.fold.replay_of) == (
         "Recorded: Parameter servers",
@@ -144,7 +144,7 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
     assert replay.chosen is None
     assert cluster.scene.timeline.whole.high > run.history.updates.columns.ended[-1]
     program.actions.recordings.show_recording(run.folder)
-    assert [one.id for one in scope.runs()] == [run.id], "it is listed once"
+    assert [one.id for one in model.runs()] == [run.id], "it is listed once"
 
 
 def test_a_recording_plays_when_it_is_opened_while_one_does(open_window: Opener, places: Places) -> None:

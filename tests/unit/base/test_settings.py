@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.base import settings
 from clew_gui.base.settings import LocalSettings, SettingsFile, local_settings
 from clew_gui.ssh.connection import ssh_files
 from clew_shared.base.places import Places
@@ -34,6 +36,21 @@ def toy(tmp_path: Path) -> SettingsFile[Toy]:
 def test_on_the_first_day_there_are_the_defaults_and_no_problem(tmp_path: Path) -> None:
     file = toy(tmp_path)
     assert (file.load(), file.problem) == (Toy(), None)
+
+
+def test_a_disk_that_stays_full_leaves_the_last_settings_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = toy(tmp_path)
+    file.save(Toy(width=3))
+    monkeypatch.setattr(settings, "write_private", full)
+    for width in (4, 5):
+        file.save(Toy(width=width))
+        assert file.problem is not None
+    assert toy(tmp_path).load() == Toy(width=3)
 
 
 @given(

@@ -91,6 +91,8 @@ class LinesChart(Chart):
         draw_foot(drawing, self.frame, self._plot.x.ticks, self._title)
         for line in self._plot.lines:
             draw_line(drawing, self.frame, line)
+        for line in self._plot.lines:  # no line goes over a mark
+            draw_marks(drawing, self.frame, line)
         if self._names:
             self._draw_names(drawing)
 
@@ -131,8 +133,8 @@ def nearest(frame: Frame, line: PlotLine, column: float) -> tuple[int, float]:
 
 
 def draw_line(drawing: Drawing, frame: Frame, line: PlotLine) -> None:
-    """Adds a line with its marks and ranges. Where several points fall on one pixel column, it goes from the least to
-    the greatest."""
+    """Adds a line with its ranges. Where several points fall on one pixel column, it goes from the least to the
+    greatest."""
     stroke, columns, rows = line.stroke(drawing.theme), frame.px(line.x), frame.py(line.y)
     if line.path is not None:
         drawing.path(frame.px(line.path[0]), frame.py(line.path[1]), stroke)
@@ -147,11 +149,15 @@ def draw_line(drawing: Drawing, frame: Frame, line: PlotLine) -> None:
                 drawing.line(x, low, x, high, solid)
                 for end in (low, high):
                     drawing.line(x - _WHISKER, end, x + _WHISKER, end, solid)
+
+
+def draw_marks(drawing: Drawing, frame: Frame, line: PlotLine) -> None:
+    """Adds the marks of a line; of one with a single point a dot, which nothing else would show."""
+    colour, columns, rows = line.stroke(drawing.theme).colour, frame.px(line.x), frame.py(line.y)
     if line.marks is not None:
-        edge = Stroke(drawing.theme.surface, 1.5)
-        drawing.marks(columns, rows, stroke.colour, _DOT, shape=line.marks, edge=edge)
+        drawing.marks(columns, rows, colour, _DOT, shape=line.marks, edge=Stroke(drawing.theme.surface, 1.5))
     elif columns.size == 1:
-        drawing.marks(columns, rows, stroke.colour, _SINGLE)
+        drawing.marks(columns, rows, colour, _SINGLE)
 
 
 def _thinned(columns: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

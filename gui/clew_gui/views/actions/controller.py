@@ -135,6 +135,7 @@ class WindowController(QObject):
         window.bottom.filter.textChanged.connect(self._filter)
         window.bottom.column_toggled.connect(self._toggle_column)
         self.bridge.news.connect(self._take_in)
+        self.bridge.news.connect(self._tick)  # whatever becomes of the news
         self.curves_changed.connect(self.panels.curves)
 
     def refresh(self, change: Change, runs: Collection[str] | None = None) -> None:
@@ -288,7 +289,8 @@ class WindowController(QObject):
     # --- News ---------------------------------------------------------------------------------------------------------
 
     def _take_in(self, changes: Changes) -> None:
-        """Takes in what a round of the session brought: new runs before their states and points."""
+        """Takes in what a round of the session brought: new runs before their states and points. The plots follow the
+        points at once, the table and the card more slowly (``_tick``)."""
         if changes.catalogue is not None:
             self.take_catalogue(changes.catalogue)
         if changes.new:
@@ -301,7 +303,6 @@ class WindowController(QObject):
         if changes.link or changes.jobs:
             self._link()
         self.show_problems(tuple(changes.problems))
-        self._tick()
 
     def _mine(self, runs: Iterable[str]) -> set[str]:
         return {run for run in runs if self.model.is_mine(run)}

@@ -69,7 +69,7 @@ class Change(Flag):
     RUN = auto()
     """The selected run has something new."""
     QUEUE = auto()
-    """Runs of other exercises arrived, or have another state."""
+    """Runs of any exercise arrived, or have another state."""
     LINK = auto()
     """The link to this computer's agent or to a job has another state."""
     FORM = auto()
@@ -79,7 +79,7 @@ class Change(Flag):
     ANSWERS = auto()
     """Goals may be reached or not, whatever the runs: questions were answered, runs removed, cards read again."""
     TIME = auto()
-    """A second of a job passed."""
+    """A second passed while the job of the selected run goes on."""
     CURVES = EXERCISE | SELECTED | DRAWN | NEW | STATES | DATA
     """The plots show something else."""
 
@@ -105,8 +105,8 @@ class PanelUpdater:
             (self.data, c.EXERCISE | c.FORM | c.LINK),
             (self.log, c.EXERCISE | c.SELECTED | c.STATES | c.RUN),
             (self.details, c.EXERCISE | c.SELECTED | c.DRAWN | c.STATES | c.RUN),
-            (self.link, c.LINK | c.TIME),
-            (self.pill, c.FORM | c.LINK | c.TIME),
+            (self.link, c.EXERCISE | c.SELECTED | c.NEW | c.STATES | c.LINK | c.TIME),
+            (self.pill, c.EXERCISE | c.SELECTED | c.NEW | c.STATES | c.FORM | c.LINK | c.TIME),
             (self.queue, c.NEW | c.STATES | c.QUEUE | c.LINK),
             (self.loading, c.LINK),
         )

@@ -101,8 +101,8 @@ class RunActions(QObject):
             dialog.open()
 
     def _set_live(self, run: str, values: dict[str, float]) -> None:
-        with self._controller.refusals():
-            for name, value in values.items():
+        for name, value in values.items():
+            with self._controller.refusals():
                 self._model.session.set_live(run, name, value)
 
     def _forget_live(self) -> None:

@@ -1,4 +1,4 @@
-"""Handles sites in the window: edit and test them, start runs there, show the job script, reserve a node."""
+"""Handles sites in the window: edit and test them, show the job script, reserve a node."""
 
 from __future__ import annotations
 

@@ -34,18 +34,20 @@ class RunStarter:
         """Start these runs where the form says, as one job if that is on a site: at once, or when a consent that the
         site needs was given. Those of a study are drawn alone; ``started`` is called when they were asked for."""
         place, chosen = self.place(specs), self._window.next_run.where.choice()
-
-        def start() -> None:
-            runs = self.begin(lambda session: session.start_runs(specs, place))
-            if len(runs) > 1:
-                self._controller.show_alone(runs)
-            if runs:
-                started()
-
         if place is None or chosen.site is None:
-            start()
+            self.start_at(place, specs, started)
         else:
-            self.with_consent(chosen.name, chosen.site, start)
+            self.with_consent(chosen.name, chosen.site, lambda: self.start_at(place, specs, started))
+
+    def start_at(
+        self, place: Place | None, specs: Sequence[RunSpec], started: Callable[[], object] = lambda: None
+    ) -> None:
+        """Start these runs at a place, None for this computer, without a question."""
+        runs = self.begin(lambda session: session.start_runs(specs, place))
+        if runs and specs[0].study:
+            self._controller.show_alone(runs)
+        if runs:
+            started()
 
     def place(self, specs: Sequence[RunSpec] = ()) -> Place | None:
         """Returns the place in the form, for these runs or for the form's own, with the folder of own exercises from

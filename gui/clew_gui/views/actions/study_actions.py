@@ -60,7 +60,7 @@ class StudyActions(QObject):
         controller, window, card = self._controller, self._window, self._controller.model.card
         if card.races:
             dialog = race_dialog(window, window.appearance, card, find_race(card), window.next_run.spec())
-            dialog.asked.connect(lambda study: controller.starter.start(lane_specs(study)))
+            dialog.asked.connect(lambda study: controller.starter.start_at(None, lane_specs(study)))
             dialog.open()
 
     def ask_sweep(self) -> None:

@@ -1,4 +1,4 @@
-"""Below the work: the runs table and the log, folded to its head on request."""
+"""Below the work: the runs table, the log and the details, folded to its head on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines about sites above Run: logins that are needed, the nodes that are held, and what is open on them."""
+"""What goes on at sites: the lines above Run (logins that are needed, nodes that are held), and the dialog of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Questions of logins reach the person in front of the window: asked from any thread, one dialog at a time."""
+"""Questions about sites: those of logins, asked from any thread, one dialog at a time; consent, the job script, and
+whether to hold a node.
+"""
 
 from __future__ import annotations
 

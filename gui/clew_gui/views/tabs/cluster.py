@@ -53,7 +53,6 @@ from clew_gui.views.theme.parts import (
 from clew_gui.views.theme.theme import font
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import on_servers
 from clew_shared.exporters.tables import write_updates_csv
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -137,7 +136,7 @@ class ClusterTab(Tab):
     """Shows what one run with parameter servers does, and disturbs it."""
 
     entry = Action("cluster", "Cl&uster", "Ctrl+5", "What workers and parameter servers do")
-    EXPORT = "Export the cluster", "cluster"
+    EXPORT = "Export the cluster's plots", "cluster"
     FILES: ClassVar = {**Tab.FILES, "csv": "Updates (*.csv)"}
     KINDS: ClassVar = {**PICTURES, "csv": "The updates, CSV…"}
 
@@ -342,10 +341,8 @@ class ClusterTab(Tab):
         if run is None:
             return
         request = DisturbCluster(run=run.id, action=action, role=role, index=index, factor=factor)
-        try:
+        with self._controller.refusals():
             session.disturb(request)
-        except ProblemError as error:
-            self._controller.refused(error)
 
     def show_config(self) -> None:
         """The ClusterSpec and each process's TF_CONFIG as they were built."""

@@ -400,7 +400,7 @@ class CompareTab(Tab):
     def write(self, kind: str, path: Path) -> None:
         """The same without asking. Raises ``OSError`` or ``ProblemError`` where the file cannot be written."""
         card = self._controller.model.card
-        if self.scene is None or card is None:
+        if self.scene is None:
             return
         if kind == "csv":
             path.write_text(csv_text(self.scene.table), encoding="utf-8", newline="\n")

@@ -51,9 +51,8 @@ class Dialog(QDialog):
         self._box.addLayout(row(*buttons, gap=8))
 
     def close_button(self, appearance: Appearance, words: str = "Close", role: str = "primarySmall") -> Button:
-        """A button that closes the dialog and changes nothing; the main one is also what Enter presses."""
+        """A button that closes the dialog and changes nothing; the main one is what Enter presses anywhere."""
         button = Button(appearance, words, role)
-        button.setAutoDefault(bool(role))
         button.setDefault(bool(role))
         button.clicked.connect(self.reject)
         return button

@@ -23,16 +23,14 @@ class SideProcess(QObject):
 
     def run(self, command: Sequence[str], answer: Callable[[int | None, str], object], errors: bool = True) -> None:
         """Start a program; the one before ends and is not heard of any more. ``answer`` is called with its exit code
-        and its output, with what it wrote as ``errors``; with -1 and the reason if it cannot be started, with None if
-        its time is over."""
+        and its output, with what it wrote as ``errors``; with -1 and the reason if it cannot start or crashes; with
+        None if its time is over."""
         self.stop()
         self._answer = answer
         process = self._process = QProcess(self)
         if errors:
             process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
-        process.finished.connect(
-            lambda code: self._end(code, bytes(process.readAll().data()).decode("utf-8", "replace"))
-        )
+        process.finished.connect(self._finished)
         process.errorOccurred.connect(self._broken)
         process.start(command[0], command[1:])
         if self._limit.interval():
@@ -48,9 +46,10 @@ class SideProcess(QObject):
             process.waitForFinished(_GONE_MS)
             process.deleteLater()
 
-    def _finished(self, code: int) -> None:
+    def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
         if self._process is not None:
-            self._end(code, bytes(self._process.readAll().data()).decode("utf-8", "replace"))
+            output = bytes(self._process.readAll().data()).decode("utf-8", "replace")
+            self._end(code if status is QProcess.ExitStatus.NormalExit else -1, output or self._process.errorString())
 
     def _broken(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart and self._process is not None:

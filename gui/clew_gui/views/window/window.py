@@ -43,8 +43,8 @@ class Strip(QWidget):
 
 
 class MainWindow(QMainWindow):
-    """Shows the top bar, three columns with messages over them, and the status line. ``closing`` is asked before it
-    closes."""
+    """Shows the top bar, three columns with messages over them, and the status line. ``may_close`` is asked before
+    it closes."""
 
     painted = Signal()
     """The first frame is on the screen; emitted once."""

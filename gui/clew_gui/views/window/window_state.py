@@ -36,7 +36,8 @@ class Choices(msgspec.Struct, kw_only=True):
     """A person's choices about the runs of one exercise. Beside the ticked runs (``shown``), the selected one and the
     baseline are drawn.
 
-    ``by_hand`` says that a person selected the run; until then the newest is. ``recent`` are the runs that this window
+    ``by_hand`` says that a person selected the run; until then the newest is. One that was selected in the window
+    before counts as such, since it is waited for. ``recent`` are the runs that this window
     started, and those they were started beside, oldest first. ``report`` are the runs in the report, and
     ``report_by_hand`` says that a person ticked them there.
     """
