@@ -16,6 +16,7 @@ from clew_agent.cli.new import write_template
 from clew_shared.cards import Goal, Requirement
 
 ASKED = "Which settings did you change first?"
+EXERCISES = Path(lesson.__file__).parents[1] / "exercises"
 GUIDE = f"## What to do\n\nRun it.\n\n## Questions\n\n- Is this one first?\n- {ASKED}\n"
 
 
@@ -23,7 +24,7 @@ GUIDE = f"## What to do\n\nRun it.\n\n## Questions\n\n- Is this one first?\n- {A
     ("reached", "goal"),
     [
         ("loss <= 0.1", Goal(id="g", text="G", metric="loss", op="<=", value=0.1)),
-        ("best f_score >= 8e-1", Goal(id="g", text="G", metric="f_score", op=">=", value=0.8, which="best")),
+        ("best f_score >= .8", Goal(id="g", text="G", metric="f_score", op=">=", value=0.8, which="best")),
         (
             "test_accuracy = 0.9597 ± 0.007 at step 1000 on fashion-mnist",
             Goal(
@@ -44,7 +45,9 @@ def test_a_goal_says_in_words_what_is_to_be_reached(reached: str, goal: Goal) ->
     assert lesson.goal("g", "G", reached) == goal
 
 
-@pytest.mark.parametrize("reached", ["", "loss", "loss < 1", "loss <= much", "loss <= 1 at 5", "at step 5 loss <= 1"])
+@pytest.mark.parametrize(
+    "reached", ["", "loss", "loss < 1", "loss <= much", "loss <= 1 at 5", "loss = 1", "best loss <= 1 at step 5"]
+)
 def test_words_that_say_nothing_to_reach_are_refused(reached: str) -> None:
     with pytest.raises(ValueError, match="does not say what to reach"):
         lesson.goal("g", "G", reached)
@@ -110,9 +113,28 @@ def test_a_changed_guide_is_read_again(tmp_path: Path) -> None:
         source.close()
 
 
-def test_a_copy_of_a_built_in_exercise_keeps_its_guide_if_that_comes_along(tmp_path: Path) -> None:
-    folder = Path(lesson.__file__).parents[1] / "exercises"
-    for name in ("softmax.py", "softmax.md"):
-        shutil.copy(folder / name, tmp_path)
+@pytest.mark.parametrize(("content", "said"), [(b"\xff\xfe", "codec can't decode"), (b"a" * (1 << 21), "more than")])
+def test_a_guide_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+    path = own_exercise(tmp_path)
+    path.with_suffix(".md").write_bytes(content)
+    (card,) = examine(ExerciseFile(path))
+    assert card.problem is not None
+    assert (card.problem.code, card.problem.where) == ("exercise.guide", str(path.with_suffix(".md")))
+    assert said in card.problem.text
+
+
+def test_an_exercise_that_is_derived_from_another_has_its_guide(tmp_path: Path) -> None:
+    text = "from clew_agent.exercises.softmax import Softmax\n\n\nclass Mine(Softmax):\n    id = 'mine'\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    (card,) = examine(ExerciseFile(tmp_path / "mine.py"))
+    assert card.problem is None
+    assert card.guide == (EXERCISES / "softmax.md").read_text(encoding="utf-8")
+
+
+def test_a_copy_of_a_built_in_exercise_has_a_guide_if_that_comes_along(tmp_path: Path) -> None:
+    shutil.copy(EXERCISES / "softmax.py", tmp_path)
     (card,) = examine(ExerciseFile(tmp_path / "softmax.py"))
-    assert card.guide == (folder / "softmax.md").read_text(encoding="utf-8")
+    assert (card.problem, card.guide, {goal.question for goal in card.goals}) == (None, "", {""})
+    shutil.copy(EXERCISES / "softmax.md", tmp_path)
+    (card,) = examine(ExerciseFile(tmp_path / "softmax.py"))
+    assert card.guide == (EXERCISES / "softmax.md").read_text(encoding="utf-8")

@@ -76,11 +76,10 @@ def _check_goals(card: ExerciseCard, file: ExerciseFile) -> None:
         raise problem("exercise.goal", text, "Name one of its hyperparameters in requires.", file.shown)
     for goal in card.goals:
         if goal.question and goal.question not in questions(card.guide):
-            text = (
-                f"The goal {goal.text!r} of {card.id} asks for an answer to {goal.question!r}, which the guide does not"
-            )
-            hint = "Write the question in the guide, in the same words, as a list item under the heading Questions."
-            raise problem("exercise.goal", f"{text} ask.", hint, file.shown)
+            asked = f"question {goal.question}" if goal.question.isdecimal() else repr(goal.question)
+            text = f"The goal {goal.text!r} of {card.id} asks for an answer to {asked}, which the guide does not ask."
+            hint = "Questions are the items of a list under the heading Questions; they are counted from 1."
+            raise problem("exercise.goal", text, hint, file.shown)
 
 
 def import_exercises(file: ExerciseFile) -> list[AnyExercise]:

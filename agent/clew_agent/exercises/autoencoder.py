@@ -10,8 +10,6 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_agent.datasets.dataset import Rows
-from clew_agent.training import random
 
 SHOWN, COLUMNS = 20, 10
 NUDGE = 0.01
@@ -181,7 +179,7 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
             value = tf.reduce_sum(tf.stack([*alone, whole.value]) * tf.one_hot(stage, len(alone) + 1))
             return lesson.Loss(value, whole.metrics)
 
-        fixed = random.normal([1000, pixels], setup.seed, "noise of the evaluation")
+        fixed = lesson.random.normal([1000, pixels], setup.seed, "noise of the evaluation")
 
         def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             noise = tf.gather(fixed, batch.index % 1000)
@@ -264,7 +262,7 @@ def pairs(encoder: lesson.Layers, decoder: lesson.Layers, x: tf.Tensor) -> Itera
         x = tf.stop_gradient(inside)
 
 
-def principal_components(x: Rows, size: int) -> Callable[[tf.Tensor], tf.Tensor]:
+def principal_components(x: lesson.Rows, size: int) -> Callable[[tf.Tensor], tf.Tensor]:
     """The best that a linear code of ``size`` numbers can do for ``x`` [samples, pixels]: rows there and back again."""
     mean = x.mean(0)
     axes = np.linalg.eigh((x - mean).T @ (x - mean))[1][:, -size:]  # the largest variances come last

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_agent.training import random
 
 DRAWN = 1000
 """Samples by which the classes are counted."""
@@ -176,7 +175,7 @@ class Gan(lesson.Exercise[GanSettings]):
         def classes(means: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, float]:
             return {"classes": float(np.sum(means["answers"] >= ENOUGH)), "clear": float(np.sum(means["answers"]))}
 
-        noise = random.normal([DRAWN, options.noise], setup.seed, "noise of the evaluation")
+        noise = lesson.random.normal([DRAWN, options.noise], setup.seed, "noise of the evaluation")
 
         parts = [
             lesson.Part(

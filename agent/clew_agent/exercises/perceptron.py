@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from clew_agent import lesson
 from clew_agent.exercises.activations import ACTIVATIONS
-from clew_shared.params import read_points
 
 SMALL = lesson.needs(layers=lesson.at_most(1), units=lesson.at_most(3))
 EDGE = 1.2
@@ -284,7 +283,7 @@ def make_sets(options: PerceptronSettings, seed: int) -> dict[str, lesson.Sample
     A person's own points are all three.
     """
     if options.shape == "own":
-        table = np.array(read_points(options.own))
+        table = np.array(lesson.read_points(options.own))
         samples = lesson.Samples(table[:, :2].astype(np.float32), table[:, 2].astype(np.int32))
         return dict.fromkeys(("train", *SIZES), samples)
     draw = np.random.default_rng(seed)

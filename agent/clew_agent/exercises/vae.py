@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_agent.training import random
 
 SIDE = 20
 """Images in each row and column of the manifold."""
@@ -141,7 +140,7 @@ class Vae(lesson.Exercise[VaeSettings]):
             means = {name: batch.mean(values) for name, values in found.items()}
             return lesson.Loss(means["loss"], means)
 
-        fixed = random.normal([1000, options.code], setup.seed, "code of the evaluation")
+        fixed = lesson.random.normal([1000, options.code], setup.seed, "code of the evaluation")
 
         def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             found = terms(batch.x, tf.gather(fixed, batch.index % 1000))

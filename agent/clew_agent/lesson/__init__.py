@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from clew_agent.datasets.dataset import DataSet
+from clew_agent.datasets.dataset import DataSet, Rows
 from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, other_than, preset, race
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
 from clew_agent.lesson.measuring import points
+from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
 from clew_agent.training.images import around_grey, as_images, augment, in_rows, mistakes
 from clew_agent.training.judging import (
@@ -70,7 +71,7 @@ from clew_shared.cards import (
     SurfaceSpec,
 )
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Condition, Knob, Params
+from clew_shared.params import Choice, Condition, Knob, Params, read_points
 from clew_shared.surface import Grid, make_surface
 
 # fmt: off
@@ -80,11 +81,12 @@ __all__ = [
     "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder", "Condition", "ConfusionMatrix", "DataSet", "Dense",
     "Distributions", "EvaluateEvery", "Evaluation", "Event", "Exercise", "Gallery", "Grid", "HistogramPlot",
     "ImageGrid", "InitialWeights", "Knob", "Layers", "LearningRate", "Log", "Loss", "Measurement", "MetricSpec",
-    "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Samples", "Scatter",
+    "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Rows", "Samples", "Scatter",
     "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec",
     "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least", "at_most", "augment",
     "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout", "flags", "goal",
     "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points", "preset",
-    "problem", "race", "summarize_answers", "summarize_flags", "through", "trained", "variables_of", "weights_of",
+    "problem", "race", "random", "read_points", "summarize_answers", "summarize_flags", "through", "trained",
+    "variables_of", "weights_of",
 ]
 # fmt: on

@@ -10,7 +10,7 @@ import msgspec
 from clew_shared.cards import Goal, Lane, Preset, RaceSpec, Requirement
 from clew_shared.params import Value
 
-_NUMBER: Final = r"[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?"
+_NUMBER: Final = r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _REACHED: Final = re.compile(
     rf"(?P<best>best )?(?P<metric>\w+) (?P<op>>=|<=|=) (?P<value>{_NUMBER})"
     rf"(?: ± (?P<tolerance>{_NUMBER}))?(?: at step (?P<step>\d+))?(?: on (?P<data>[\w-]+))?"
@@ -62,8 +62,9 @@ def goal(
     not count. Raises ``ValueError`` for words that are none of these.
     """
     found = _REACHED.fullmatch(reached)
-    if found is None:
-        raise ValueError(f"{reached!r} does not say what to reach: write it like 'test_accuracy >= 0.9'")
+    if found is None or (found["op"] == "=") != bool(found["tolerance"]) or (found["best"] and found["step"]):
+        example = "'test_accuracy >= 0.9', 'best loss <= 0.1' or 'accuracy = 0.96 ± 0.007 at step 1000'"
+        raise ValueError(f"{reached!r} does not say what to reach: write it like {example}")
     which: Literal["last", "best", "at"] = "at" if found["step"] else "best" if found["best"] else "last"
     return Goal(
         id=id,

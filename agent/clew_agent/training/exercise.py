@@ -293,9 +293,13 @@ class Exercise(Generic[SettingsT]):
         )
 
     def _whole(self, goal: Goal, guide: str) -> Goal:
-        """The goal with its detail, and with the words of the question whose number in the guide it has."""
-        asked, number = questions(guide), int(goal.question) if goal.question.isdecimal() else 0
-        question = asked[number - 1] if 0 < number <= len(asked) else goal.question
+        """The goal with its detail, and with the words of the question whose number in the guide it has. Without a
+        guide nothing is asked: a file that was copied alone has none."""
+        asked, question = questions(guide), goal.question
+        if question.isdecimal() and int(question) <= len(asked):
+            question = asked[int(question) - 1]
+        elif question.isdecimal() and not guide:
+            question = ""
         detail = self.goal_details.get(goal.id, goal.detail)
         return msgspec.structs.replace(goal, detail=detail, question=question)
 
@@ -304,9 +308,15 @@ class Exercise(Generic[SettingsT]):
 
 
 def _guide_beside(kind: type) -> str:
-    """The guide in the Markdown file beside the exercise's own. Raises ``ValueError`` for one that is no text."""
-    path = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "").with_suffix(".md")
-    return read_file(path, _LONGEST_GUIDE).decode() if path.is_file() else ""
+    """The guide in the Markdown file beside the exercise's own, or beside that of the one it is derived from. Raises
+    ``ProblemError`` for one that cannot be read."""
+    files = (getattr(sys.modules.get(one.__module__), "__file__", None) for one in kind.__mro__)
+    found = next((path for file in files if file and (path := Path(file).with_suffix(".md")).is_file()), None)
+    try:
+        return read_file(found, _LONGEST_GUIDE).decode("utf-8-sig") if found is not None else ""
+    except ValueError as error:
+        text = f"The guide {found} cannot be read: {error}."
+        raise problem("exercise.guide", text, "Save it as UTF-8, in less than a megabyte.", str(found)) from None
 
 
 class Measurement(Exercise[SettingsT]):

@@ -60,6 +60,14 @@ class BatchNorm:
         one, zero = tf.ones([channels]), tf.zeros([channels])
         return BatchNorm(tf.Variable(one), tf.Variable(zero), tf.Variable(zero), tf.Variable(one))
 
+    def trained(self) -> Mapping[str, tf.Variable]:
+        """Returns the trained variables; ``trained`` names those of several layers."""
+        return {"gamma": self.gamma, "beta": self.beta}
+
+    def averages(self) -> Mapping[str, tf.Variable]:
+        """Returns the moving averages; ``averages`` names those of several layers."""
+        return {"mean": self.mean, "variance": self.variance}
+
     def train(self, x: tf.Tensor, batch: Batch) -> tf.Tensor:
         """Normalise ``x`` by its own mean and variance and move the averages towards them."""
         mean, variance = self._moments(x, batch)
@@ -90,14 +98,12 @@ class BatchNorm:
 
 def trained(norms: Mapping[str, BatchNorm]) -> dict[str, tf.Variable]:
     """The trained variables of layers by name, for ``Part.variables``."""
-    kinds = ("gamma", "beta")
-    return {f"{name}_{kind}": getattr(norm, kind) for name, norm in norms.items() for kind in kinds}
+    return {f"{name}_{kind}": one for name, norm in norms.items() for kind, one in norm.trained().items()}
 
 
 def averages(norms: Mapping[str, BatchNorm]) -> dict[str, tf.Variable]:
     """The moving averages of layers by name, for ``Model.state``."""
-    kinds = ("mean", "variance")
-    return {f"{name}_{kind}": getattr(norm, kind) for name, norm in norms.items() for kind in kinds}
+    return {f"{name}_{kind}": one for name, norm in norms.items() for kind, one in norm.averages().items()}
 
 
 # --- Fully connected layers -------------------------------------------------------------------------------------------

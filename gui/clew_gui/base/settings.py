@@ -63,11 +63,8 @@ class SettingsFile(Generic[T]):
         A file that could not be read is kept beside the new one, as ``<name>.broken``.
         """
         broken = self.problem is not None and self.problem.code == "settings.read"
-        table = {
-            name: field
-            for name, field in msgspec.to_builtins(value, order="deterministic").items()
-            if field is not None
-        }
+        fields = msgspec.to_builtins(value, order="deterministic")
+        table = {name: field for name, field in fields.items() if field is not None}
         try:
             make_private(self.path.parent)
             if broken and self.path.exists():
