@@ -10,14 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.tokens import LIGHT
-from clew_gui.sites.site import Site
-from clew_gui.sites.store import site_store
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
 from clew_gui.views.runs.study_dialogs import LaneEdit, shared_words
 from clew_gui.views.theme.parts import Appearance, Button
-from clew_shared.base.places import Places
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
@@ -99,7 +96,6 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     form.form.row("batch_size").editor.set_value(50)
     form.data_choice.use("digits")
     card = program.controller.model.card
-    assert card is not None
     shared = shared_words(card, form.spec())
     assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
     form.race.click()
@@ -145,17 +141,10 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
     assert len(specs) == 6
     assert len({spec.study for spec in specs}) == 1  # type: ignore[attr-defined]
     shown = program.controller.model.shown()
-    assert [session.runs[run].spec.params["optimizer"] for run in shown] == [
-        "sgd",
-        "momentum",
-        "nesterov",
-        "adagrad",
-        "rmsprop",
-        "adam",
-    ]
+    optimizers = ["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
+    assert [session.runs[run].spec.params["optimizer"] for run in shown] == optimizers
     assert before.id not in shown
     card = program.controller.model.card
-    assert card is not None
     same = [{**check(card.params, session.runs[run].spec.params)[0]} for run in shown]
     for values in same:
         del values["optimizer"], values["learning_rate"]
@@ -172,23 +161,11 @@ def test_enter_on_cancel_starts_nothing(program: Program, session: FakeSession) 
     assert not [what for what in session.asked if what[0] == "start"]
 
 
-def test_a_race_stays_on_this_computer_wherever_the_next_run_goes(
-    open_window: Opener, session: FakeSession, places: Places
-) -> None:
-    site_store(places).save("cave", Site(host="login", scheduler="slurm"))
-    program = open_window(session, catalogue=load_builtin(), exercise="linear-regression")
-    program.window.next_run.where.choose("site:cave")
-    program.actions.studies.ask_race()
-    opened(program).go.click()
-    assert [(what[0], len(what)) for what in session.asked if str(what[0]).startswith("start")] == [("start", 2)] * 6
-
-
 def test_places_follow_the_runs_and_a_click_selects_one(program: Program, session: FakeSession, qtbot: QtBot) -> None:
     program.window.resize(1440, 1100)
     program.window.next_run.race.click()
     opened(program).go.click()
     bar, card = program.window.run_view.study, program.controller.model.card
-    assert card is not None
     assert bar.isVisible()
     runs = list(session.runs.values())
     assert [entry.place for entry in bar.entries] == [0] * 6

@@ -20,6 +20,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.form.next_run import AGAIN_S
 from clew_gui.views.runs.study_dialogs import ManyChoices
+from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
@@ -192,6 +193,28 @@ def test_a_sweep_that_a_terminal_is_doing_is_not_continued_here(program: Program
     lock.release()
     program.controller.curves_changed.emit()
     assert bar.go_on.isVisibleTo(bar), "that program has ended"
+
+
+def test_what_is_left_of_a_sweep_asks_for_the_consent_that_its_site_needs(
+    open_window: Opener, session: FakeSession, places: Places, qtbot: QtBot
+) -> None:
+    site_store(places).save("cave", Site(host="login.invalid", scheduler="slurm", prologue="true"))
+    program = open_window(session, exercise="softmax", catalogue=load_builtin())
+    dialog = opened(program)
+    write(dialog, ".seeds", "1, 2")
+    dialog.go.click()
+    first, second = session.runs.values()
+    first.feed(State(state=RunState.FINISHED))
+    del session.runs[second.id]
+    program.controller.select(first.id)
+    program.window.next_run.where.choose("site:cave")
+    program.actions.studies.go_on()
+    qtbot.waitUntil(lambda: bool(program.window.findChildren(Question)), timeout=60_000)
+    (asked,) = program.window.findChildren(Question)
+    assert not [ask for ask in session.asked if ask[0] == "continue_study"]
+    asked.accept()
+    (ask,) = [ask for ask in session.asked if ask[0] == "continue_study"]
+    assert ask[3].site == "cave"  # type: ignore[attr-defined]
 
 
 def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> None:

@@ -211,7 +211,6 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
 
 def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:
     card = program.controller.model.card
-    assert card is not None
     assert [spread_over(card, name) for name in ("single", "local-sgd")] == [
         Spread("mirrored", "devices", (1, 2, 4)),
         Spread("local-sgd", "devices", (1, 2, 4)),

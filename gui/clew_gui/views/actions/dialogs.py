@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QGridLayout, QLineEdit, QTextBrowser, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLineEdit, QTextBrowser, QWidget
 
 from clew_gui.base.settings import LocalSettings
 from clew_gui.base.tokens import Theme
@@ -20,7 +20,7 @@ from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, n
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.presentation.words import name_of
-from clew_gui.views.theme.dialog import Dialog
+from clew_gui.views.theme.dialog import Dialog, ask_file
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
@@ -103,8 +103,7 @@ class PythonDialog(Dialog):
         self.add(self.text, 1)
         copy = Button(appearance, "Copy", "", "copy", "Copy the whole text")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.shown))
-        close = Button(appearance, "Close", "primarySmall")
-        close.clicked.connect(self.accept)
+        close = self.close_button(appearance)
         self.finish(Elided(foot, "caption", "3"), copy, close)
         self.resize(820, 640)
         self._line = line
@@ -250,8 +249,7 @@ class ContinueDialog(Dialog):
         super().__init__(parent, f"Continue run {number}", why)
         text = "It goes on from its last checkpoint. The curve stays the same whatever the number of nodes."
         self.add(label(text, "body", "2", wrap=True))
-        cancel = Button(appearance, "Cancel")
-        cancel.clicked.connect(self.reject)
+        cancel = self.close_button(appearance, "Cancel", "")
         self.fewer = Button(appearance, f"On {_nodes(left)}", "", "", "With those that are left")
         self.same = Button(appearance, f"On {_nodes(nodes)} again", "primarySmall", "", "If all nodes work again")
         for button, count in ((self.fewer, left), (self.same, nodes)):
@@ -295,8 +293,7 @@ class TextDialog(Dialog):
         self._pairs = tuple(pair for _, found in groups for pair in found)
         copy = Button(appearance, "Copy", "", "copy", "Copy as text")
         copy.clicked.connect(self.copy)
-        close = Button(appearance, "Close", "primarySmall")
-        close.clicked.connect(self.accept)
+        close = self.close_button(appearance)
         close.setFocus()
         self.finish(None, copy, close)
         self.setMinimumWidth(max(480, self.sizeHint().width() if len(columns) > 1 else 0))
@@ -391,8 +388,7 @@ class SettingsDialog(Dialog):
         self.setMinimumWidth(480)
         reset = Button(appearance, "Reset the layout", "", "reset", "Give all panels their original sizes")
         reset.clicked.connect(self.reset_asked)
-        close = Button(appearance, "Close", "primarySmall")
-        close.clicked.connect(self.accept)
+        close = self.close_button(appearance)
         self.finish(reset, None, close)
 
 
@@ -419,9 +415,8 @@ class AgentSettings(QWidget):
         self.use.clicked.connect(self.check)
         self._process = SideProcess(self, "interpreter check", round(1000 * ANSWER_WITHIN_S))
         self.stop = self._process.stop
-        mode = QFileDialog.FileMode
-        choose_python = self._chooser(appearance, self.interpreter, "Choose a Python", mode.ExistingFile)
-        choose_folder = self._chooser(appearance, self.exercises, "Choose a folder", mode.Directory)
+        choose_python = self._chooser(appearance, self.interpreter, "Choose a Python", False)
+        choose_folder = self._chooser(appearance, self.exercises, "Choose a folder", True)
         names = [label("Python of the agent", "strong"), label("Folder with your own exercises", "strong")]
         for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
             name.setBuddy(field)
@@ -429,16 +424,11 @@ class AgentSettings(QWidget):
         use = row(self.use, None)
         column(names[0], python, 4, names[1], folder, 4, use, self.message, gap=6, parent=self)
 
-    def _chooser(self, appearance: Appearance, field: QLineEdit, name: str, mode: QFileDialog.FileMode) -> Button:
-        def ask() -> None:
-            dialog = QFileDialog(self, field.accessibleName())
-            dialog.setFileMode(mode)
-            dialog.fileSelected.connect(field.setText)
-            dialog.open()
-
+    def _chooser(self, appearance: Appearance, field: QLineEdit, name: str, folder: bool) -> Button:
         button = Button(appearance, "Choose…", "", "", name)
         button.setAccessibleName(name)
-        button.clicked.connect(ask)
+        title = field.accessibleName()
+        button.clicked.connect(lambda: ask_file(self, title, "", lambda path: field.setText(str(path)), folder=folder))
         return button
 
     # --- Checking -----------------------------------------------------------------------------------------------------

@@ -33,11 +33,16 @@ class RunStarter:
     def start(self, specs: Sequence[RunSpec], started: Callable[[], object] = lambda: None) -> None:
         """Start these runs where the form says, as one job if that is on a site: at once, or when a consent that the
         site needs was given. Those of a study are drawn alone; ``started`` is called when they were asked for."""
+        self.at_place(specs, lambda place: self.start_at(place, specs, started))
+
+    def at_place(self, specs: Sequence[RunSpec], do: Callable[[Place | None], object]) -> None:
+        """Do something with these runs where the form says: at once, or when a consent that the site needs was
+        given."""
         place, chosen = self.place(specs), self._window.next_run.where.choice()
         if place is None or chosen.site is None:
-            self.start_at(place, specs, started)
+            do(place)
         else:
-            self.with_consent(chosen.name, chosen.site, lambda: self.start_at(place, specs, started))
+            self.with_consent(chosen.name, chosen.site, lambda: do(place))
 
     def start_at(
         self, place: Place | None, specs: Sequence[RunSpec], started: Callable[[], object] = lambda: None
@@ -85,7 +90,7 @@ class RunStarter:
         call_elsewhere(self._controller, f"consent {name}", lambda: missing_consents(site, self._places), found, failed)
 
     def begin(self, ask: Callable[[Session], Sequence[str]]) -> Sequence[str]:
-        """Let ``ask`` start runs, select the first one, and return their ids; none if they are refused."""
+        """Let ``ask`` start runs, wherever, select the first one, and return their ids; none if they are refused."""
         runs: Sequence[str] = ()
         with self._controller.refusals():
             runs = ask(self._controller.model.session)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject
 
+from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
 from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
 from clew_gui.session.kept_studies import is_done_elsewhere, keep_study, kept_study
@@ -217,9 +218,15 @@ class StudyActions(QObject):
             text = "Another program is doing the runs of this sweep, in a terminal perhaps."
             self._controller.refused(problem("study.busy", text, "Wait for it, or end it there.", study.study))
             return
-        place = self._window.next_run.place(left.missing) if left.missing and not left.ended else None
-        with self._controller.refusals():
-            session.continue_study(left.ended, left.missing, place)
+
+        def go_on(place: Place | None) -> None:
+            with self._controller.refusals():
+                session.continue_study(left.ended, left.missing, place)
+
+        if left.missing and not left.ended:
+            self._controller.starter.at_place(left.missing, go_on)
+        else:
+            go_on(None)
 
     def pause(self) -> None:
         """Pause the runs that train. The others wait, because these keep their devices."""

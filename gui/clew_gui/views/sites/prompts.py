@@ -348,8 +348,7 @@ class HostKeyDialog(PromptDialog):
         self.add(label(_before(text, found), "body", "2", wrap=True))
         if self.fingerprint:
             self._add_fingerprint(appearance, found[1:], text)
-        cancel = Button(appearance, "Cancel")
-        cancel.clicked.connect(self.reject)
+        cancel = self.close_button(appearance, "Cancel", "")
         cancel.setDefault(True)
         self.trust = Button(appearance, "Trust and connect" if found else "Yes")
         self.trust.setAutoDefault(False)
