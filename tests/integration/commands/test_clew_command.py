@@ -244,7 +244,7 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
     assert "Two layers" in cards
 
     figures = read_run(tmp_path / "run").figures
-    assert {name: found[-1].step for name, found in figures.items()} == {"units": 60, "confusion": 60}
+    assert {name: found[-1].step for name, found in figures.items()} == {"units": 60, "mistakes": 60, "confusion": 60}
     window = subprocess.run(
         [sys.executable, "-c", WINDOW_OF_ONES_OWN, str(tmp_path / "run"), cards],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
@@ -254,7 +254,7 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
         check=True,
     )
     assert "What each hidden unit looks for at step 60: 30 images of 28 × 28 pixels" in window.stdout
-    assert "Answers to 500 test images at step 60" in window.stdout
+    assert "Confusion of test images at step 60" in window.stdout
 
 
 # --- Stopping and going on --------------------------------------------------------------------------------------------
