@@ -58,6 +58,6 @@ def test_an_altered_byte_and_what_is_no_hand_in_are_said(qtbot: QtBot, softmax: 
 def test_a_check_that_is_killed_is_no_verdict(qtbot: QtBot, softmax: Program) -> None:
     found: list[tuple[int | None, str]] = []
     program = SideProcess(softmax.window, "killed")
-    program.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 1)"], lambda *answer: found.append(answer))
+    program.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], lambda *answer: found.append(answer))
     qtbot.waitUntil(lambda: bool(found), timeout=60_000)
     assert found[0][0] == -1
