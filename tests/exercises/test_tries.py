@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.cli.tries import TriedRun
-from clew_agent.datasets.dataset import DataSet, Split
+from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.engine import Engine
-from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes, ask_codes
+from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
@@ -159,54 +155,6 @@ def test_noise_is_that_of_its_seed(made: Made, small_digits: DataSet) -> None:
     assert first.code == again.code != second.code
 
 
-def test_the_codes_of_many_images_are_what_the_last_layer_gets_or_the_code(made: Made, small_digits: DataSet) -> None:
-    x = small_digits.test.x[:40]
-    assert np.array_equal(made.classes("softmax").codes(x), x), "the image itself"
-    values = {name: one.numpy() for name, one in made.engine("activations").model.parts[0].variables.items()}
-    by_hand = x
-    for number in (1, 2, 3):
-        by_hand = 1 / (1 + np.exp(-(by_hand @ values[f"layer{number}"] + values[f"layer{number}_offset"])))
-    assert np.allclose(made.classes("activations").codes(x), by_hand, atol=1e-5)
-    assert made.classes("cnn").codes(x).shape == (40, 1024)
-    assert made.classes("rnn").codes(x).shape == (40, 64), "the state after the last row"
-    assert made.codes("vae").codes(x).shape == (40, 2)
-    with pytest.raises(ProblemError, match="images have no codes"):
-        ask_codes(made.codes("gan"), small_digits, "r", 1)
-
-
-def test_codes_are_shown_in_three_pictures_or_in_one_where_scikit_learn_is_missing(
-    made: Made, small_digits: DataSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = ask_codes(made.classes("softmax"), small_digits, "r", 7)
-    assert [one.spec.id for one in found.pictures] == ["pca", "tsne", "kmeans"]
-    assert "784 numbers each: what the last layer gets" in found.note
-    assert "finds 10 groups" in found.note
-    figure = found.pictures[0].figure
-    assert isinstance(figure, Matrix)
-    points = np.frombuffer(figure.data, "<f8").reshape(-1, 3)
-    assert points[:, 2].tolist() == small_digits.test.y[: len(points)].tolist()
-    trying = made.codes("autoencoder")
-
-    def but_for(others: int) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
-        """The same code for all images but so many, which have codes of their own."""
-        return lambda rows: np.eye(len(rows), 32, dtype=np.float32) * (np.arange(len(rows)) < others)[:, np.newaxis]
-
-    monkeypatch.setattr(trying, "codes", but_for(2))
-    assert "finds 3 groups" in ask_codes(trying, small_digits, "r", 7).note
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    without = ask_codes(made.classes("softmax"), small_digits, "r", 7)
-    assert [one.spec.id for one in without.pictures] == ["pca"]
-    assert "needs scikit-learn, which it does not have" in without.note
-    for others in (0, 1):
-        monkeypatch.setattr(trying, "codes", but_for(others))
-        alike = ask_codes(trying, small_digits, "r", 7)
-        assert [one.spec.id for one in alike.pictures] == ["pca"]
-        assert alike.note.endswith("They are the same for nearly all images, so there are no groups to look for.")
-    one = msgspec.structs.replace(small_digits, test=Split(small_digits.test.x[:1], small_digits.test.y[:1]))
-    with pytest.raises(ProblemError, match="digits has 1 test images, too few"):
-        ask_codes(trying, one, "r", 7)
-
-
 def test_a_code_is_no_question_to_a_network_that_sorts_images(made: Made, small_digits: DataSet) -> None:
     with pytest.raises(ProblemError, match="it has no code"):
         made.classes("softmax").ask(small_digits.test.x[0], TryRun(run="r", code=(1.0,)), 1)
@@ -289,8 +237,6 @@ def test_whatever_goes_wrong_is_refused_and_the_next_question_answered(
     asked = msgspec.json.encode(TryRun(run="r", sample=3))
     nan = msgspec.json.encode(TryRun(run="r", code=(float("nan"),)))
     negative = msgspec.json.encode(TryRun(run="r", width=-1, height=-1, pixels=b"1"))
-    assert isinstance(codes := tried.reply(msgspec.json.encode(TryRun(run="r", codes=True))), Tried)
-    assert codes.note
     for line, code in ((nan, "try.failed"), (b"{", "try.failed"), (negative, "try.image")):
         refused = tried.reply(line)
         assert isinstance(refused, Refused)

@@ -108,10 +108,6 @@ class TriedRun:
         """The answer by the checkpoint that is the last one now. Raises ``ProblemError`` for an image that is none."""
         if self._names() != self._listed:
             self._step = self._restored()
-        if request.codes:
-            from clew_agent.training.trying import ask_codes
-
-            return ask_codes(self._trying, self._data, request.run, self._step)
         test = self._data.test
         images = self._trying.reads_images and not request.code
         sample = request.sample % len(test) if request.sample >= 0 and len(test) and images else -1

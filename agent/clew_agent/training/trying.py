@@ -14,10 +14,8 @@ import tensorflow as tf
 
 from clew_agent.datasets.dataset import DataSet, Rows
 from clew_agent.engine.pictures import figure_of
-from clew_agent.engine.projections import LEAST_DIFFERENT, different, groups_of, two_components
 from clew_agent.training.exercise import Model, Samples
 from clew_agent.training.images import around_grey, as_images
-from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import Bars, Gallery, ImageGrid, PictureSpec, Scatter
 from clew_shared.wire.messages import Tried, TriedPicture, TryRun
@@ -53,36 +51,6 @@ def _refuse_diverged(step: int, *answers: npt.ArrayLike) -> None:
         raise problem("try.diverged", text, "Train it again, with a smaller learning rate for example.")
 
 
-def ask_codes(trying: ImageClasses | ImageCodes, data: DataSet, run: str, step: int) -> Tried:
-    """What the network of ``step`` updates makes of the first test images, as points in a plane. Raises
-    ``ProblemError`` where images have no codes."""
-    if len(data.test) < LEAST_DIFFERENT:
-        text = f"{data.name} has {len(data.test)} test images, too few for points in a plane."
-        raise problem("try.codes", text, f"Choose data with at least {LEAST_DIFFERENT}.", "codes")
-    codes, classes = trying.codes(data.test.x[:_RANGED]), data.test.y[:_RANGED]
-    _refuse_diverged(step, codes)
-    plane, share = two_components(codes)
-    found = [(Scatter("pca", "Two principal components", labels=data.class_names), (plane, classes))]
-    note = f"{len(codes)} test images, {codes.shape[1]:,} numbers each: {trying.what}."
-    if (apart := different(codes)) < LEAST_DIFFERENT:
-        note += " They are the same for nearly all images, so there are no groups to look for."
-        return Tried(run=run, step=step, note=note, pictures=_pictures(step, iter(found)))
-    note += f" Two principal components hold {quantity(share, 'percent')} of their variance."
-    count = min(data.classes, apart)
-    groups = groups_of(codes, classes, count)
-    if groups is None:
-        note += " For t-SNE and k-means the agent's Python needs scikit-learn, which it does not have."
-    else:
-        names = tuple(f"group {number}" for number in range(1, count + 1))
-        found.append((Scatter("tsne", "t-SNE", labels=data.class_names), (groups.plane, classes)))
-        found.append((Scatter("kmeans", "The same, by groups of k-means", labels=names), (groups.plane, groups.groups)))
-        note += (
-            f" k-means, which sees no classes, finds {count} groups: {quantity(groups.purity, 'percent')} of the"
-            f" images are of their group's most frequent class (adjusted Rand index {groups.rand:.2f})."
-        )
-    return Tried(run=run, step=step, note=note, pictures=_pictures(step, iter(found)))
-
-
 def _pictures(step: int, found: Iterator[tuple[PictureSpec, Any]]) -> tuple[TriedPicture, ...]:
     return tuple(TriedPicture(spec=spec, figure=figure_of(spec, step, returned)[0]) for spec, returned in found)
 
@@ -92,7 +60,6 @@ class ImageClasses:
     how."""
 
     reads_images = True
-    what = "what the last layer gets"
 
     def __init__(self, model: Model, data: DataSet) -> None:
         if model.scores is None:
@@ -118,20 +85,6 @@ class ImageClasses:
     def probabilities(self, rows: Rows) -> npt.NDArray[np.float32]:
         """The probabilities [n, classes] for ``rows`` [n, features]."""
         found: npt.NDArray[np.float32] = tf.nn.softmax(self._answers(tf.constant(rows))).numpy()
-        return found
-
-    def codes(self, rows: Rows) -> Array:
-        """What the last layer gets of each of ``rows`` [n, features], as [n, numbers]."""
-
-        def last(x: tf.Tensor) -> tf.Tensor:
-            before = len(_operations())
-            self._scores(x)
-            given = [one.inputs[0] for one in _operations()[before:] if one.type in _WEIGHTED]
-            return tf.reshape(given[-1] if given else x, [len(rows), -1])
-
-        signature = [tf.TensorSpec(rows.shape, tf.float32)]
-        traced = tf.function(last, input_signature=signature, autograph=False).get_concrete_function()
-        found: Array = traced(tf.constant(rows)).numpy()
         return found
 
     def ask(self, row: Rows, request: TryRun, step: int) -> Tried:
@@ -227,8 +180,6 @@ class ImageCodes:
     """Asks a trained ``model`` that encodes images of ``data``, or only decodes. Raises ``ProblemError`` when it does
     not say how."""
 
-    what = "their codes"
-
     def __init__(self, model: Model, data: DataSet) -> None:
         if model.coder is None:
             raise _lacking("coder")
@@ -240,14 +191,6 @@ class ImageCodes:
     def reads_images(self) -> bool:
         """Whether images have codes; if not, the number of a test image is a seed."""
         return self._coder.encode is not None
-
-    def codes(self, rows: Rows) -> Array:
-        """The codes [n, numbers] of ``rows`` [n, features]. Raises ``ProblemError`` where images have none."""
-        if self._coder.encode is None:
-            text = "This network draws images from noise, so images have no codes."
-            raise problem("try.codes", text, "Move the code by its sliders.", "codes")
-        found: Array = self._coder.encode(tf.constant(rows)).numpy()
-        return found
 
     def ask(self, row: Rows, request: TryRun, step: int) -> Tried:
         """What the network of ``step`` updates draws from the code of the image ``row``, or from the one asked for.

@@ -164,7 +164,6 @@ class TryRun(Request, frozen=True, kw_only=True, tag="try"):
 
     The image is the data set's test image ``sample`` (counted round and round), or with -1 these ``pixels``, one byte a
     channel, row by row. ``drawn``: light strokes on black, to be scaled and centred as the data set's images are.
-    ``codes``: asks instead what the network makes of many test images, as points in a plane.
     ``close``: nobody asks any more, after this if it asks something.
     """
 
@@ -175,13 +174,12 @@ class TryRun(Request, frozen=True, kw_only=True, tag="try"):
     height: int = 0
     pixels: bytes = b""
     drawn: bool = False
-    codes: bool = False
     close: bool = False
 
     @property
     def asks(self) -> bool:
         """Whether there is something to answer."""
-        return self.sample >= 0 or bool(self.pixels) or bool(self.code) or self.codes
+        return self.sample >= 0 or bool(self.pixels) or bool(self.code)
 
 
 class Shutdown(Request, frozen=True, kw_only=True, tag="shutdown"):
@@ -300,8 +298,7 @@ class Tried(Reply, frozen=True, kw_only=True, tag="tried"):
 
     ``ranges`` are the least and largest usual value of each number of the code, ``error`` the mean squared difference
     between the image and what the network draws, ``threshold`` the error above which it is an anomaly. ``pictures`` are
-    the image as the network got it (``input``), and what the network makes of it. ``note`` says in words what was found
-    in the codes of many images. ``label`` is the class of the test
+    the image as the network got it (``input``), and what the network makes of it. ``label`` is the class of the test
     image ``sample`` of ``samples``; both are -1 for an image that came with the request.
     """
 
@@ -316,7 +313,6 @@ class Tried(Reply, frozen=True, kw_only=True, tag="tried"):
     label: int = -1
     sample: int = -1
     samples: int = 0
-    note: str = ""
     pictures: tuple[TriedPicture, ...] = ()
 
     @property

@@ -137,24 +137,6 @@ def test_it_begins_with_a_test_image_and_shows_what_the_network_makes_of_it(lab:
     assert dialog.about.property("tone") == "ok"
 
 
-def test_the_codes_of_many_images_are_asked_and_shown(lab: Lab) -> None:
-    dialog = lab.open()
-    lab.answer(sample=7)
-    lab.asked()
-    dialog.codes.click()
-    assert lab.asked() == [TryRun(run=lab.run.id, codes=True)]
-    assert "Looking at the codes" in dialog.about.text()
-    lab.tell(Tried(run=lab.run.id, step=9, note="30 test images, 2 numbers each.", pictures=(PLANE,)))
-    assert dialog.answer.text() == "Codes of many images"
-    assert dialog.about.text() == "30 test images, 2 numbers each. By the checkpoint of step 9."
-    assert isinstance(dialog.seen.chart, PicturesChart)
-    assert "Codes" in dialog.seen.chart.description()
-    assert dialog.shares.chart is None
-    dialog.sample.click()
-    lab.answer(label=1, sample=8)
-    assert dialog.answer.text() == "1, 90.00 %"
-
-
 def test_the_arrows_go_through_the_test_images(lab: Lab) -> None:
     dialog = lab.open()
     lab.answer(sample=7)

@@ -41,17 +41,6 @@ def test_an_answer_among_other_lines_is_found_and_one_thread_computes_it(
     assert "after 1 steps: the image is 1, with 75.00 %" in capsys.readouterr().out
 
 
-def test_the_codes_of_many_images_are_told_in_words(
-    tried: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program = "import json, sys; n = 'codes' if '\"codes\":true' in sys.stdin.read() else ''"
-    answering(monkeypatch, f"{program}; print(json.dumps(dict(t='tried', run='r', step=3, note=n)))")
-    assert main(["try", tried, "--codes"]) == 0
-    assert "after 3 steps: codes\nThe window shows it" in capsys.readouterr().out
-    assert main(["try", tried, "--codes", "--json"]) == 0
-    assert '"note":"codes"' in capsys.readouterr().out
-
-
 def test_a_network_that_does_not_answer_is_given_up_with_a_sentence(
     tried: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,7 +42,6 @@ def try_(context: CommandContext, argv: Sequence[str]) -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("image", metavar="IMAGE", nargs="?", type=Path, help="an image file")
     which.add_argument("--sample", type=int, metavar="N", help="test image N of the data set, from 0")
-    which.add_argument("--codes", action="store_true", help="what it makes of many test images: their codes, in words")
     parser.add_argument("--exercises", metavar="DIR", help="add the exercises in this folder")
     parser.add_argument("--json", action="store_true", help="one line of JSON: the answer with all probabilities")
     options = parser.parse_args(list(argv))
@@ -53,8 +52,6 @@ def try_(context: CommandContext, argv: Sequence[str]) -> int:
     request = TryRun(run=folder.name, sample=random.getrandbits(31) if options.sample is None else options.sample)
     if options.image is not None:
         request = read_image(folder.name, options.image)
-    elif options.codes:
-        request = TryRun(run=folder.name, codes=True)
     ask = _ask_there if is_copy(context.places, folder) else _ask_here
     reply = ask(context, folder, request, options.exercises)
     if isinstance(reply, Refused):
@@ -111,8 +108,6 @@ def _ask_there(context: CommandContext, folder: Path, request: TryRun, _: str | 
 
 
 def _as_json(tried: Tried) -> dict[str, object]:
-    if tried.note:
-        return {name: getattr(tried, name) for name in ("run", "step", "note")}
     if tried.code:
         return {name: getattr(tried, name) for name in ("run", "step", "code", "error", "threshold", "label", "sample")}
     names = ("run", "step", "probabilities", "class_names", "label", "sample")
@@ -136,9 +131,6 @@ def _print_code(context: CommandContext, word: str, tried: Tried) -> None:
 
 
 def _print(context: CommandContext, word: str, tried: Tried) -> None:
-    if tried.note:
-        context.say(f"Run {word} after {tried.step:,} steps: {tried.note}\nThe window shows it: Codes in Try it (F6).")
-        return
     if tried.code:
         _print_code(context, word, tried)
         return

@@ -159,10 +159,6 @@ class TryDialog(Dialog):
         self.sample.clicked.connect(self.ask_sample)
         self.open_file = Button(appearance, "Open…", "", "folder", "Choose an image file")
         self.open_file.clicked.connect(self._choose)
-        self.codes = Button(
-            appearance, "Codes of many images", "", "eye", "Test images as points: PCA, t-SNE and k-means"
-        )
-        self.codes.clicked.connect(self._ask_codes)
         self.answer = label("", "title")
         self.about = label("The network of the run is being loaded…", "body", "2", wrap=True)
         self.shares = ChartView(appearance, "Probabilities", least=150)
@@ -177,9 +173,7 @@ class TryDialog(Dialog):
         self._image: TakenPicture | None = None
         """The last image that was asked, beside what is drawn from a code."""
         buttons = row(self.sample, self.open_file, self.clear, gap=6)
-        left = column(
-            self.field, buttons, self.codes, self.answer, self.about, self.shares, self.plane, self.sliders, gap=8
-        )
+        left = column(self.field, buttons, self.answer, self.about, self.shares, self.plane, self.sliders, gap=8)
         left.setStretchFactor(self.shares, 1)
         left.setStretchFactor(self.plane, 3)
         left.setStretchFactor(self.sliders, 1)
@@ -202,10 +196,6 @@ class TryDialog(Dialog):
     def _step(self, places: int) -> None:
         self._sample = max(0, self._sample + places)  # beyond the last one it begins again
         self._ask(TryRun(run=self._run, sample=self._sample))
-
-    def _ask_codes(self) -> None:
-        self._say("", "Looking at the codes. This takes a few seconds…")
-        self._ask(TryRun(run=self._run, codes=True))
 
     def _move_code(self, x: float, y: float) -> None:
         """Ask about the code at a place of the plane of its first two numbers."""
@@ -271,11 +261,6 @@ class TryDialog(Dialog):
         self._sample = tried.sample if tried.sample >= 0 else self._sample
         if tried.sample >= 0 and image is not None and isinstance(image.figure, Image):
             self.field.show_image(image_of(pixels(image.figure)[0]))
-        if tried.note:
-            self._say("Codes of many images", f"{tried.note} {self._about_step(tried)}")
-            self.shares.show_chart(None)
-            self.seen.show_chart(_page(taken, tried.step))
-            return
         self.shares.setVisible(not tried.code)
         self.sliders.setVisible(bool(tried.code))
         if tried.code:
@@ -294,7 +279,7 @@ class TryDialog(Dialog):
             self._code = tried.code
             self.plane.show_chart(partial(PlaneChart, plane, tried.code) if plane is not None else None)
         if self._image is None:  # codes are noise: there is no image to encode
-            for part in (self.field, self.open_file, self.clear, self.codes):
+            for part in (self.field, self.open_file, self.clear):
                 part.hide()
             self.sample.set_words("Another code", "Draw from other noise")
         answer = ""
