@@ -8,10 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from clew_gui.charts.kit.layout import FloatArray
+from clew_gui.charts.kit.layout import FloatArray, IntArray
 from clew_gui.charts.kit.ticks import Span, XUnit
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.journal.history import History
+from clew_shared.journal.pyramid import index_of
 
 Better = Literal["lower", "higher", "none"]
 
@@ -183,28 +184,42 @@ def _factor(history: History, unit: XUnit) -> float:
 
 
 # --- Training time ----------------------------------------------------------------------------------------------------
-# A point of the timeline is the clock at the end of a step, where the next step begins.
+# A point of the timeline is the clock at the end of a step, where the next one begins. There are millions of them, so a
+# call looks for the few that it needs: ``np.interp`` would convert them all.
 
 
 def _seconds(history: History, steps: FloatArray) -> FloatArray:
     """Training seconds at the beginning of ``steps``; after the last known step at the run's mean speed."""
-    known, clock, speed = _timeline(history)
+    known, clock = history.timeline()
     ended = steps - 1.0
-    seconds: FloatArray = np.interp(ended, known, clock) + np.maximum(ended - known[-1], 0.0) / speed
+    after = index_of(known, np.nextafter(ended, np.inf))
+    inner, right = np.maximum(after - 1, 0), np.minimum(after, known.size - 1)
+    begun = after == 0
+    x, y = np.where(begun, known[0] - 1.0, known[inner]), np.where(begun, _begin(clock), clock[inner])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.clip(np.nan_to_num((ended - x) / (known[right] - x)), 0.0, 1.0)
+    seconds = y + part * (clock[right] - y) + np.maximum(ended - known[-1], 0.0) / _speed(known, clock)
     return np.maximum.accumulate(seconds)  # the clocks of a block and of the next one may disagree by a little
 
 
 def _steps(history: History, seconds: FloatArray) -> FloatArray:
-    known, clock, speed = _timeline(history)
-    steps: FloatArray = np.interp(seconds, clock, known) + np.maximum(seconds - clock[-1], 0.0) * speed
-    return steps + 1.0
+    known, clock = history.timeline()
+    after = np.searchsorted(clock, seconds, side="right")
+    inner, right = np.maximum(after - 1, 0), np.minimum(after, known.size - 1)
+    begun = after == 0
+    x, y = np.where(begun, known[0] - 1.0, known[inner]), np.where(begun, _begin(clock), clock[inner])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.clip(np.nan_to_num((seconds - y) / (clock[right] - y)), 0.0, 1.0)
+    steps = x + part * (known[right] - x) + np.maximum(seconds - clock[-1], 0.0) * _speed(known, clock)
+    return np.asarray(steps + 1.0, np.float64)
 
 
-def _timeline(history: History) -> tuple[FloatArray, FloatArray, float]:
-    """The known points from the beginning of the first step on, which took as long as the second one, and steps a
-    second over the whole run."""
-    steps, clock = history.timeline()
-    begin = max(0.0, float(2 * clock[0] - clock[min(1, clock.size - 1)]))
-    known, clock = np.append(steps[0] - 1.0, steps), np.append(begin, clock)
-    seconds = float(clock[-1]) - begin
-    return known, clock, float(known[-1] - known[0]) / seconds if seconds > 0 else 1.0
+def _begin(clock: FloatArray) -> float:
+    """The clock at the beginning of the first step: it took as long as the second one."""
+    return max(0.0, float(2 * clock[0] - clock[min(1, clock.size - 1)]))
+
+
+def _speed(known: IntArray, clock: FloatArray) -> float:
+    """Steps a second, over the whole run."""
+    seconds = float(clock[-1]) - _begin(clock)
+    return (float(known[-1] - known[0]) + 1.0) / seconds if seconds > 0 else 1.0
