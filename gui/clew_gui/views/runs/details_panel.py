@@ -15,7 +15,8 @@ from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
 from clew_gui.views.form.fields import combo
 from clew_gui.views.presentation import words
-from clew_gui.views.theme.parts import Appearance, Button, ReadOnlyTable, column, label, row
+from clew_gui.views.theme.parts import Appearance, Button, column, label, row
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard

@@ -37,18 +37,8 @@ from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.tabs.tab import Tab
-from clew_gui.views.theme.parts import (
-    Elided,
-    IconButton,
-    ReadOnlyTable,
-    Segments,
-    blank,
-    column,
-    frame,
-    label,
-    row,
-    set_role,
-)
+from clew_gui.views.theme.parts import Elided, IconButton, Segments, blank, column, frame, label, row, set_role
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import CompareState
 from clew_shared.base.harmless import csv_text

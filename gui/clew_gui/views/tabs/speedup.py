@@ -28,7 +28,6 @@ from clew_gui.views.theme.parts import (
     Elided,
     Glyph,
     IconButton,
-    ReadOnlyTable,
     Segments,
     column,
     label,
@@ -36,6 +35,7 @@ from clew_gui.views.theme.parts import (
     row,
     set_role,
 )
+from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
