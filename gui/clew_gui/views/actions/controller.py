@@ -335,8 +335,6 @@ class WindowController(QObject):
         if mine:
             self.model.follow()
         self.refresh(Change.STATES if mine else Change.QUEUE, changed)
-        if mine:
-            self.panels.points(mine)
         self._report_failures(changed)
 
     def _report_failures(self, changed: Collection[str]) -> None:
