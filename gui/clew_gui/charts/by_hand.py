@@ -25,7 +25,7 @@ class ByHandChart(Chart):
     """A moment of the walk, laid out."""
 
     def __init__(self, moment: Moment, box: Box, sizes: TextSizes) -> None:
-        self._moment, self._sizes = moment, sizes
+        self._moment = moment
         self._box = box.inset(8, 2, 8, 4)
         room = self._box.inset(0, _HEAD, 0, 0)
         beside = room.width >= _BESIDE

@@ -465,7 +465,7 @@ class CompareChart(Chart):
     """One form of a scene in a box."""
 
     def __init__(self, scene: CompareScene, form: Form, box: Box, sizes: TextSizes) -> None:
-        self._scene, self._form, self._box, self._sizes = scene, form, box, sizes
+        self._scene, self._form, self._box = scene, form, box
         left = 58.0 if form != "parallel" else 64.0
         named = form == "curves" or (form == "scatter" and not scene.legend)
         gutter = min(_GUTTER, box.width * 0.36) if named else 64.0 if form == "parallel" else 150.0
