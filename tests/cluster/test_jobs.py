@@ -97,7 +97,9 @@ def test_who_takes_more_memory_than_asked_for_is_ended(cluster: MiniCluster) -> 
 
 
 def test_a_reservation_can_be_made_and_used(cluster: MiniCluster) -> None:
-    what = ["reservationname=lab", "starttime=now", "duration=10", "users=student", "nodes=node1"]
+    # A job of another test may still be leaving the node, and Slurm reserves a busy one only when told to.
+    node, jobs = "nodes=node1", "flags=ignore_jobs"
+    what = ["reservationname=lab", "starttime=now", "duration=10", "users=student", node, jobs]
     cluster.on("ctl", "scontrol", "create", "reservation", *what)
     try:
         assert cluster.on("login", "srun", "--reservation=lab", "hostname") == "node1"
