@@ -13,21 +13,28 @@ anchor that leads nowhere fails the build.
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from clew_gui.commands.context import CommandContext
+from clew_gui.commands.main import COMMANDS, command_function
+from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "docs"
 SITE = BUILD / "site"
 PROBLEMS = ROOT / "shared" / "clew_shared" / "problems"
+DECISIONS = ROOT / "docs" / "decisions"
 ICON = ROOT / "gui" / "clew_gui" / "views" / "theme" / "pictures" / "icon.svg"
 GUIDES = ROOT / "agent" / "clew_agent" / "exercises"
 PRODUCT = tuple(ROOT / name for name in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui"))
@@ -47,6 +54,7 @@ _LINK = re.compile(r"(\]\(|(?:src|srcset)=\")([^)\s\"#]+)(#[^)\s\"]*)?")
 _TABS = re.compile(r"^<!-- tabs -->\n(.*?)^<!-- end of tabs -->\n", re.MULTILINE | re.DOTALL)
 _TAB = re.compile(r"^\*\*([^*\n]+)\*\*\n", re.MULTILINE)
 _ENTRY = re.compile(r"^## (\S+)$", re.MULTILINE)
+_DECISION = re.compile(r"^## (\d+)\. (.+)$", re.MULTILINE)
 
 
 def pages() -> dict[Path, str]:
@@ -169,6 +177,35 @@ def with_sentences(text: str, known: Mapping[str, list[str]]) -> str:
     return _ENTRY.sub(said_there, text)
 
 
+def decisions() -> dict[int, tuple[str, str]]:
+    """Returns title and file of each decision by its number, in order. Raises ``ValueError`` if two share a number."""
+    found: dict[int, tuple[str, str]] = {}
+    for page in sorted(DECISIONS.glob("*.md")):
+        for number, title in _DECISION.findall(page.read_text(encoding="utf-8")):
+            if int(number) in found:
+                raise ValueError(f"Two decisions have the number {number}: {found[int(number)][0]!r} and {title!r}")
+            found[int(number)] = (title, page.name)
+    return dict(sorted(found.items()))
+
+
+def _decisions_listed() -> str:
+    rows = (f"| {number} | {title} | [{page}]({page}) |" for number, (title, page) in decisions().items())
+    return "\n".join(["", "| number | title | file |", "|---|---|---|", *rows, ""])
+
+
+def helps() -> str:
+    """What each command says with ``--help``, as chapters of the page on the command line."""
+    parts = ["\n## All commands\n"]
+    with tempfile.TemporaryDirectory() as home:  # nobody's own sites and defaults
+        for command in COMMANDS:
+            said_there = io.StringIO()
+            context = CommandContext(Places(Path(home), Path(home)), said_there, said_there)
+            with contextlib.suppress(SystemExit), contextlib.redirect_stdout(said_there):
+                command_function(command.name)(context, ["--help"])
+            parts.append(f"### clew {command.name}\n\n```text\n{said_there.getvalue().strip()}\n```\n")
+    return "\n".join(parts)
+
+
 # --- Building ---------------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +220,8 @@ def put_together() -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         text = with_sentences(text, spoken) if source.parent == PROBLEMS else text
         text = f"# {titles[source.stem]}\n\n{text}" if GUIDES in source.parents else text
+        text = text + _decisions_listed() if source == DECISIONS / "README.md" else text
+        text = text + helps() if name == "command-line.md" else text
         page.write_text(text, encoding="utf-8", newline="\n")
     shutil.copytree(ROOT / "docs" / "images", BUILD / "docs" / "images")
     shutil.copy(ICON, BUILD / "docs" / "images")
@@ -191,6 +230,7 @@ def put_together() -> None:
 
 def main() -> int:
     """Builds the site; returns the builder's exit status."""
+    os.environ["COLUMNS"] = "100"  # the width of the help
     put_together()
     program = Path(sys.executable).with_name("zensical")
     done = subprocess.run([program, "build", "--strict", "--clean"], cwd=BUILD, check=False)

@@ -73,3 +73,24 @@ def check(steps):
 def test_the_site_shows_the_sentences_under_their_code() -> None:
     page = make_site.with_sentences("# A\n\n## a.b\n\nWhy.\n", {"a.b": ["It is *x*.", "It is y."]})
     assert page == "# A\n\n## a.b\n\n> It is \\*x\\*.\n>\n> It is y.\n\nWhy.\n"
+
+
+def test_a_decision_has_one_number_and_few_words() -> None:
+    """What needs more than a paragraph is documentation, and stands where people look for that."""
+    known, last = make_site.decisions(), re.compile(r"^## (\d+)\. .+$", re.MULTILINE)
+    for page in sorted({name for _, name in known.values()}):
+        _, *parts = last.split((make_site.DECISIONS / page).read_text(encoding="utf-8"))
+        numbers = [int(number) for number in parts[::2]]
+        assert numbers == sorted(numbers), page
+        long = {number: len(text.split()) for number, text in zip(numbers, parts[1::2], strict=True)}
+        assert {number: words for number, words in long.items() if words > 60} == {}, page
+
+
+def test_every_decision_that_the_code_names_exists() -> None:
+    named = {
+        int(number)
+        for folder in ("agent", "gui", "shared", "tests", "packaging")
+        for path in (make_site.ROOT / folder).rglob("*.py")
+        for number in re.findall(r"[Dd]ecision (\d+)", path.read_text(encoding="utf-8"))
+    }
+    assert sorted(named - set(make_site.decisions())) == []
