@@ -40,7 +40,7 @@ ORDER += ["ports", "forwarding", "nodes", "node", "node.python", "node.tensorflo
 ORDER += ["node.temporary", "node.clock"]
 ORDER += ["node.login", "node.port"]
 """Each hop from the laptop on, then what runs need: nothing is looked at before what it stands on."""
-CONNECTING = Path(__file__).parents[2] / "docs/connecting.md"
+PAGE = Path(__file__).parents[2] / "docs/sites.md"
 SITES = ("minicluster", "minicluster-bw", "minicluster-mn", "minicluster-otp", "minicluster-pbs", "minicluster-ssh")
 CLEW = (sys.executable, "-m", "clew_gui")
 ASKPASS = Path(__file__).with_name("askpass")
@@ -99,7 +99,7 @@ def test_nothing_is_wrong_with_any_of_them(cluster: MiniCluster, tmp_path: Path)
 
 
 def test_the_page_names_the_checks_in_their_order() -> None:
-    table = CONNECTING.read_text().partition("| check | looked at |")[2].partition("\n\n")[0]
+    table = PAGE.read_text().partition("| check | looked at |")[2].partition("\n\n")[0]
     rows = [row.split("|")[1] for row in table.strip().splitlines()[1:]]
     assert [name for row in rows for name in re.findall("`(.+?)`", row)] == ["way", *ORDER]
 

@@ -1,5 +1,5 @@
 """What each thing that goes wrong on a cluster ends in: for the job, for the run, in words, and what Continue makes of
-it. docs/connecting.md has the table for people."""
+it. docs/sites.md has the table for people."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.problem import Problem, ProblemError, problem
 
 DOCTOR_FORMAT = 1
-"""The version of what ``--json`` prints; docs/connecting.md describes it."""
+"""The version of what ``--json`` prints; docs/sites.md describes it."""
 _MARKS = {Verdict.OK: "ok", Verdict.WARN: "note", Verdict.BAD: "BAD", Verdict.SKIPPED: "-"}
 _COLUMN = 18
 
