@@ -41,25 +41,26 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--runs", type=int, default=1_000_000, help="inputs for each reader")
     parser.add_argument("--minutes", type=float, default=0.0, help="end a reader after so many minutes")
     parser.add_argument("--keep", action="store_true", help="renew tests/corpus")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
+    parser.add_argument("--write", action="store_true", help="put their sum into docs/reliability.md")
     parser.add_argument("readers", nargs="*")
     options = parser.parse_args(argv)
     from tests.readers import READERS
 
-    rows, crashes = [], []
+    rows, crashes, total = [], [], 0
     for name in options.readers or READERS:
         with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
             found = fuzz(name, Path(folder), options.runs, options.minutes)
             print(f"{name}: {found.inputs:,} inputs in {found.seconds:.0f} s {found.said}", flush=True)
+            total += found.inputs
             rows.append((name, f"{found.inputs:,}", found.reached, "crashed" if found.failed else "none"))
             if found.failed:
                 crashes.append(f"{name}: {found.crash!r}")
             elif options.keep:
                 keep(name, Path(folder))
-    print("\n".join([text := table(("reader", "inputs", "places reached", "crashes"), rows), *crashes]))
+    print("\n".join([table(("reader", "inputs", "places reached", "crashes"), rows), *crashes]))
     if options.write:
-        page = updated(_PAGE.read_text(encoding="utf-8"), "fuzz", f"{today()}.\n\n{text}")
-        _PAGE.write_text(page, encoding="utf-8")
+        what = f"{today()}: {total:,} inputs of {len(rows)} readers; {len(crashes) or 'none'} crashed."
+        _PAGE.write_text(updated(_PAGE.read_text(encoding="utf-8"), "fuzz", what), encoding="utf-8")
     return bool(crashes)
 
 

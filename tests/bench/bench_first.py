@@ -1,13 +1,23 @@
 """From Run clicked to the first point painted, split by stage: agent warm, with ``--no-fork`` and ``--fresh``, and a
-plain script."""
+plain script.
+
+The real window, offscreen, with an agent of its own, both in a home of their own; Run is pressed as a
+click does it, with the course's values. *Warm*: the agent and what it keeps ready have had nothing left to do for a
+second. Each stage lasts from the mark before it to its own: when the agent wrote the run's `spec.toml`, the
+wall-clock times in the journal, when the window had the first values, when they were painted. Medians of each line
+over the rounds, so that lines need not add up. A first run that does not count comes before; it also fills the folder
+in which compiled programs are kept, so that what is measured is a student's second run, not the first one after an
+installation. The script does the first step of the same model by `tf.function` and reads its loss; it records and
+draws nothing. The goal is 0.6 s with a warm agent. Limits: offscreen,
+so nothing waits for a screen.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from tests.bench.measure import machine, table, workers
+from tests.bench.measure import Measured, Table, machine, workers
 from tests.bench.work import bench_data
 
 EXERCISES = ("linear-regression", "softmax")
@@ -17,16 +27,6 @@ ABOUT = {
     "fresh": "Run clicked, agent with `--fresh`",
     "plain": "a plain TensorFlow script, from its start to its first loss",
 }
-GOAL_S = 0.6
-METHOD = f"""The real window, offscreen, with an agent of its own, both in a home of their own; Run is pressed as a
-click does it, with the course's values. *Warm*: the agent and what it keeps ready have had nothing left to do for a
-second. Each stage lasts from the mark before it to its own: when the agent wrote the run's `spec.toml`, the
-wall-clock times in the journal, when the window had the first values, when they were painted. Medians of each line
-over the rounds, so that lines need not add up. A first run that does not count comes before; it also fills the folder
-in which compiled programs are kept, so that what is measured is a student's second run, not the first one after an
-installation. The script does the first step of the same model by `tf.function` and reads its loss; it records and
-draws nothing. The goal is {GOAL_S} s with a warm agent. Limits: offscreen,
-so nothing waits for a screen."""
 
 
 def rows(found: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
@@ -36,10 +36,10 @@ def rows(found: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     return [*stages, ("**altogether**", f"**{median(sum(one.values()) for one in found):.3f}**")]
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Measure; the text for people, as Markdown."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Presses Run in each way in turn."""
     rounds = 2 if quick else max(5, min(rounds, 10))
-    parts = [f"Machine: {machine('pyside6', 'pyqtgraph', 'pyzmq')}. {rounds} rounds. Data: {bench_data().name}."]
+    tables = []
     for exercise in EXERCISES:
         with workers("tests.bench.first_point_worker", {who: (exercise, who) for who in ABOUT}) as running:
             found: dict[str, list[dict[str, float]]] = {who: [] for who in ABOUT}
@@ -47,10 +47,6 @@ def report(rounds: int, quick: bool) -> str:
                 for who, worker in running.items():
                     found[who].append(worker.answer())
         for who, about in ABOUT.items():
-            parts.append(f"### `{exercise}`: {about}\n\n{table(('stage', 'seconds'), rows(found[who]))}")
-            print(parts[-1], flush=True)
-    return "\n\n".join([*parts, METHOD])
-
-
-if __name__ == "__main__":
-    report(5, "--quick" in sys.argv)
+            tables.append(Table(f"`{exercise}`: {about}", ("stage", "seconds"), rows(found[who])))
+    conditions = f"{machine('pyside6', 'pyqtgraph', 'pyzmq')}. {rounds} rounds. Data: {bench_data().name}."
+    return Measured(conditions, tables)

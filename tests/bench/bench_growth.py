@@ -1,4 +1,9 @@
-"""How what a command takes grows with its size: steps of a run, runs in a home, sites, hand-ins of a class."""
+"""How what a command takes grows with its size: steps of a run, runs in a home, sites, hand-ins of a class.
+
+Processor seconds and memory of each command in a process of its own, with Python's start; medians of the
+rounds, files in the page cache, homes summed up before. A command takes a + b · size: *each* is b from the two largest
+sizes, and the last column is what that makes of a size that was not tried.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +25,11 @@ from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
 from clew_shared.cards import SeriesPlot
+from clew_shared.journal import history
 from clew_shared.journal.events import Series
-from clew_shared.journal.history import Measured
 from tests.bench.bench_journal import RUN, make_folder
-from tests.bench.bench_semester import Took, command
-from tests.bench.measure import machine, table
-from tests.bench.semester import fill
+from tests.bench.measure import Measured, Table, machine
+from tests.bench.semester import Took, command, fill
 
 SIZES = {
     "clew show, steps of the run": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
@@ -42,14 +46,11 @@ BEYOND = {
     "clew class, hand-ins": 1_000,
 }
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "growth.svg"
-METHOD = """Processor seconds and memory of each command in a process of its own, with Python's start; medians of the
-rounds, files in the page cache, homes summed up before. A command takes a + b · size: *each* is b from the two largest
-sizes, and the last column is what that makes of a size that was not tried."""
 _WIDTH, _HEIGHT = 760.0, 380.0
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Measure; the text for people, as Markdown. The plot goes to docs/images."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Runs each command at each size. The plot goes to docs/images."""
     rounds = 1 if quick else min(rounds, 3)
     found: dict[str, list[tuple[int, Took]]] = {}
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
@@ -62,12 +63,10 @@ def report(rounds: int, quick: bool) -> str:
                 middle = Took(median(one.seconds for one in took), median(one.memory for one in took))
                 found.setdefault(name, []).append((size, middle))
                 shutil.rmtree(home)
-    text = table(("what", "size", "seconds", "MB", "each", "at a size not tried"), rows(found))
-    print(text, flush=True)
     if not quick:
         PICTURE.write_text(picture(found), encoding="utf-8")
-    plot = "![Processor seconds by size, both logarithmic](images/growth.svg)"
-    return f"Machine: {machine('msgspec')}. {rounds} rounds.\n\n{plot}\n\n{text}\n\n{METHOD}"
+    head = ("what", "size", "seconds", "MB", "each", "at a size not tried")
+    return Measured(f"{machine('msgspec')}. {rounds} rounds.", (Table("", head, rows(found)),))
 
 
 def rows(found: dict[str, list[tuple[int, Took]]]) -> list[tuple[str, ...]]:
@@ -81,9 +80,7 @@ def rows(found: dict[str, list[tuple[int, Took]]]) -> list[tuple[str, ...]]:
             there = most.seconds + each * (BEYOND[name] - largest)
             beyond = f"{BEYOND[name]:,}: {there:,.0f} s" if last and BEYOND[name] > count else ""
             slope = quantity_text(each, "s") if last else ""
-            lines.append(
-                (name if not number else "", f"{count:,}", f"{one.seconds:.2f}", f"{one.memory:.0f}", slope, beyond)
-            )
+            lines.append((name, f"{count:,}", f"{one.seconds:.2f}", f"{one.memory:.0f}", slope, beyond))
     return lines
 
 
@@ -93,7 +90,7 @@ def picture(found: dict[str, list[tuple[int, Took]]]) -> str:
     for name, measured in found.items():
         x, y = np.array([size for size, _ in measured], float), np.array([took.seconds for _, took in measured])
         last = Series(name=name, x=b"", y=b"", x_label="Size", y_label="Processor seconds", y_unit="s")
-        series[name] = Measured(x, y, last)
+        series[name] = history.Measured(x, y, last)
     spec = SeriesPlot(id="growth", title="What commands take", log_x=True, log_y=True)
     shown = [MeasuredRun(RunStyle("run", "", 0, selected=True), measured_plots([spec], series))]
     sizes = UsualSizes()

@@ -1,10 +1,21 @@
-"""A journal of ten million points: append, verify, read, fold into curves, replay, and its picture in the window."""
+"""A journal of ten million points: append, verify, read, fold into curves, replay, and its picture in the window.
+
+10,000,000 points are two metrics in float32 over 5,000,000 steps, in blocks of 500 steps as
+`softmax` records them. Each figure is the median of the rounds in one process; the file lies in the page cache,
+nothing is synced before its seal. *Read* finds and checks every frame. *Fold* does that and makes the curves, as
+every command that looks at a run does (`read_run`). *Verify* checks frames, digests, seal and recorded files.
+*Replay* is what the window's threads do with their copy of a journal, without a window: mirror, run model, and the
+pyramids that are drawn from. The pictures are those of the real window, offscreen, in a process of its own with
+nothing but this run: from the moment at which the plots are there to the first painted values, and to the painted
+picture of all of them. The window takes in no more than a few milliseconds' worth in each thirtieth of a second, so
+that it stays usable meanwhile. Limits: one process on a quiet core and a warm file; a file that comes from a disk or a
+network takes what these take.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -26,22 +37,12 @@ from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, to_toml
-from tests.bench.measure import machine, short, table
+from tests.bench.measure import Measured, Table, machine, short
 
 POINTS, BLOCK = 10_000_000, 500
 RUN = "5f2b8c1e-7d41-4f0e-9a35-2f1b6c0d9e77"
 GOAL_RATE, GOAL_PICTURE_S = 5e6, 1.0
 _WINDOW_S = 120.0
-METHOD = f"""{POINTS:,} points are two metrics in float32 over {POINTS // 2:,} steps, in blocks of {BLOCK} steps as
-`softmax` records them. Each figure is the median of the rounds in one process; the file lies in the page cache,
-nothing is synced before its seal. *Read* finds and checks every frame. *Fold* does that and makes the curves, as
-every command that looks at a run does (`read_run`). *Verify* checks frames, digests, seal and recorded files.
-*Replay* is what the window's threads do with their copy of a journal, without a window: mirror, run model, and the
-pyramids that are drawn from. The pictures are those of the real window, offscreen, in a process of its own with
-nothing but this run: from the moment at which the plots are there to the first painted values, and to the painted
-picture of all of them. The window takes in no more than a few milliseconds' worth in each thirtieth of a second, so
-that it stays usable meanwhile. Limits: one process on a quiet core and a warm file; a file that comes from a disk or a
-network takes what these take."""
 
 
 def make_folder(folder: Path, points: int = POINTS) -> float:
@@ -130,7 +131,7 @@ def seconds_of(work: Callable[[Path], None], folder: Path) -> float:
 
 def pictures(home: Path) -> tuple[float, float]:
     """Seconds from a window with its plots to the first painted values, and to the picture of all."""
-    command = [sys.executable, "-m", "tests.bench.bench_journal", "--window", str(home)]
+    command = [sys.executable, "-m", "tests.bench.bench_journal", str(home)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=2 * _WINDOW_S, check=True)
     first, all_of_it = json.loads(done.stdout.splitlines()[-1])
     return float(first), float(all_of_it)
@@ -148,7 +149,7 @@ def _window(home: Path) -> None:
     print(json.dumps([times[0], times[-1]]), flush=True)
 
 
-def rows(found: dict[str, list[float]], size: int) -> list[tuple[str, str, str, str]]:
+def rows(found: dict[str, list[float]]) -> list[tuple[str, str, str, str]]:
     """The table's lines."""
     result = []
     for name, times in found.items():
@@ -156,12 +157,11 @@ def rows(found: dict[str, list[float]], size: int) -> list[tuple[str, str, str, 
         rate = "" if "picture" in name else f"{short(POINTS / seconds / 1e6)} million"
         goal = {"read": f"{GOAL_RATE / 1e6:g} million", "first picture": f"{GOAL_PICTURE_S:g} s"}.get(name, "")
         result.append((name, f"{seconds:.2f}", rate, goal))
-    del size
     return result
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Measure; the text for people, as Markdown."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Writes and reads a journal in each round."""
     rounds = 2 if quick else min(rounds, 5)
     found: dict[str, list[float]] = {}
     size = 0
@@ -175,16 +175,10 @@ def report(rounds: int, quick: bool) -> str:
             first, everything = pictures(Path(home))
             found.setdefault("first picture", []).append(first)
             found.setdefault("picture of everything", []).append(everything)
-    text = table(("what", "seconds", "points/s", "goal"), rows(found, size))
-    print(text, flush=True)
     about = machine("pyside6", "pyqtgraph", "msgspec")
-    head = f"Machine: {about}. {rounds} rounds. The journal is {size / 1e6:.0f} MB long."
-    return f"{head}\n\n{text}\n\n{METHOD}"
+    conditions = f"{about}. {rounds} rounds. The journal is {size / 1e6:.0f} MB long."
+    return Measured(conditions, (Table("", ("what", "seconds", "points/s", "goal"), rows(found)),))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--window"]:
-        _window(Path(sys.argv[2]))
-    else:
-        os.nice(0)
-        report(3, "--quick" in sys.argv)
+    _window(Path(sys.argv[1]))

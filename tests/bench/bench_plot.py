@@ -3,6 +3,13 @@
 Twenty runs of a noisy decaying loss. Times are medians over the frames of one process, from the new points or the new
 range to the painted picture, without a display. The processor's own time is printed as well, because it suffers less
 from other load.
+
+1,000,000 samples a run, 1000 × 700 pixels, logarithmic y; medians of 15 frames
+(3 of matplotlib's) after a first one, in one process. *Live*: each frame brings 50 new points to each
+live run. *Panned*: a quarter of the curves is in sight and moves by 0.2 % of their length from frame to frame.
+pyqtgraph's own: `setDownsampling(auto=True, mode="peak")`, when panned with `setClipToView(True)`, which is its
+fastest. matplotlib draws into memory (Agg) with its default simplification. *× Clew's* are processor times, which
+suffer less from other load. Limits: without a display, so nothing reaches a screen, and without OpenGL.
 """
 
 from __future__ import annotations
@@ -10,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from statistics import median
@@ -29,18 +35,12 @@ from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import MetricSpec, PlotSpec
 from clew_shared.journal.events import Points, Schema
 from clew_shared.journal.history import History
-from tests.bench.measure import machine, table
+from tests.bench.measure import Measured, Table, machine
 from tests.bench.others import HOW, python_with, version_of
 from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses
 
 _LIMIT_S = 600
 SAMPLES, NEW, FRAMES, SLOW_FRAMES = 1_000_000, 50, 15, 3
-METHOD = f"""{SAMPLES:,} samples a run, {WIDTH} × {HEIGHT} pixels, logarithmic y; medians of {FRAMES} frames
-({SLOW_FRAMES} of matplotlib's) after a first one, in one process. *Live*: each frame brings {NEW} new points to each
-live run. *Panned*: a quarter of the curves is in sight and moves by {STEP:.1%} of their length from frame to frame.
-pyqtgraph's own: `setDownsampling(auto=True, mode="peak")`, when panned with `setClipToView(True)`, which is its
-fastest. matplotlib draws into memory (Agg) with its default simplification. *× Clew's* are processor times, which
-suffer less from other load. Limits: without a display, so nothing reaches a screen, and without OpenGL."""
 
 
 def timed(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
@@ -163,8 +163,8 @@ def matplotlib_panned(samples: int, python: str) -> tuple[float, float]:
     return float(wall), float(cpu)
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Measure; the text for people, as Markdown."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Draws each way."""
     del rounds  # medians of frames
     samples = SAMPLES // 10 if quick else SAMPLES
     app = QApplication.instance() or QApplication([])
@@ -184,13 +184,7 @@ def report(rounds: int, quick: bool) -> str:
     lines = [
         (name, f"{wall:.1f}", f"{cpu:.1f}", f"{cpu / base[1]:.3g}" if base else "") for name, (wall, cpu), base in found
     ]
-    parts = [table(("drawing", "ms a frame", "processor ms", "× Clew's"), lines)]
-    if python is None:
-        parts.append(f"matplotlib is not installed: {HOW}.")
-    print("\n".join(parts), flush=True)
     del app
-    return "\n\n".join([f"Machine: {machine('pyside6', 'pyqtgraph')}.", *parts, METHOD])
-
-
-if __name__ == "__main__":
-    report(1, "--quick" in sys.argv)
+    remarks = () if python else (f"matplotlib is not installed: {HOW}.",)
+    head = ("drawing", "ms a frame", "processor ms", "× Clew's")
+    return Measured(f"{machine('pyside6', 'pyqtgraph')}.", (Table("", head, lines),), remarks)

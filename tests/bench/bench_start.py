@@ -1,4 +1,13 @@
-"""From the start of a process to the painted window, and to an agent that can be found; what is imported by then."""
+"""From the start of a process to the painted window, and to an agent that can be found; what is imported by then.
+
+Seconds from just before the start of the process. The window is that of `clew start` on a home without
+runs, painted offscreen, with its plots: to the end of its first paint. The agent is `clew-agent serve`: until the
+file that tells where it listens is there. Medians over the rounds, window and agent in turn; files are in the page
+cache, modules are compiled. Processor seconds are those of the process up to that moment, in all threads: they suffer
+less from other load. What is imported by then was asked once with `-X importtime`, which makes imports slower;
+milliseconds by package. Limits: without a display nothing reaches a screen; the first start after an installation
+also reads from the disk, and a real platform's plugin costs its own.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +30,8 @@ import psutil
 
 from clew_gui.targets.local_agent import find_agent
 from clew_shared.base.places import Places
-from tests.bench.measure import machine, table
-from tests.bench.reader import end_agent
+from tests.bench.agents import end_agent
+from tests.bench.measure import Measured, Table, machine
 from tests.bench.started_window import MARK, SLOW
 
 _BOUND_S = 60.0
@@ -30,13 +39,6 @@ _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 _LARGEST = 6
 WINDOW, AGENT = "window painted", "supervisor ready"
 GOALS = {WINDOW: "0.7", AGENT: "0.3"}
-METHOD = """Seconds from just before the start of the process. The window is that of `clew start` on a home without
-runs, painted offscreen, with its plots: to the end of its first paint. The agent is `clew-agent serve`: until the
-file that tells where it listens is there. Medians over the rounds, window and agent in turn; files are in the page
-cache, modules are compiled. Processor seconds are those of the process up to that moment, in all threads: they suffer
-less from other load. What is imported by then was asked once with `-X importtime`, which makes imports slower;
-milliseconds by package. Limits: without a display nothing reaches a screen; the first start after an installation
-also reads from the disk, and a real platform's plugin costs its own."""
 
 
 class Reached(NamedTuple):
@@ -126,8 +128,8 @@ def rows(found: dict[str, list[Reached]]) -> list[tuple[str, str, str, str, str]
     ]
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Measure; the text for people, as Markdown."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Starts both in turn."""
     rounds = 2 if quick else max(rounds, 9)
     found: dict[str, list[Reached]] = {WINDOW: [], AGENT: []}
     for number in range(rounds + 1):
@@ -138,16 +140,9 @@ def report(rounds: int, quick: bool) -> str:
     head = ("what", "seconds", "processor seconds", "goal", "imported of the slow ones")
     told = agent("-X", "importtime")[1]
     found[AGENT].append(found[AGENT].pop()._replace(imported=slow(told)))
-    text = table(head, rows(found))
-    imported = [
+    remarks = (
         f"Imported by the first paint: {imports(window('-X', 'importtime')[1])}.",
         f"Imported by the supervisor: {imports(told)}.",
-    ]
-    print("\n".join([text, *imported]), flush=True)
-    return "\n\n".join(
-        [f"Machine: {machine('pyside6', 'pyzmq', 'msgspec')}. {rounds} rounds.", text, *imported, METHOD]
     )
-
-
-if __name__ == "__main__":
-    report(9, "--quick" in sys.argv)
+    conditions = f"{machine('pyside6', 'pyzmq', 'msgspec')}. {rounds} rounds."
+    return Measured(conditions, (Table("", head, rows(found)),), remarks)

@@ -1,11 +1,17 @@
-"""What spreading over devices costs beside a loop of ``tf.distribute`` that does the same work and records nothing."""
+"""What spreading over devices costs beside a loop of ``tf.distribute`` that does the same work and records nothing.
+
+Two logical devices of one processor; each contender is a warm process of its own, and all take turns.
+Ratios are to the bare loop. In brackets are the bounds of 95 % of 10,000 bootstrap resamples of the rounds. The bare
+loop builds its model with Keras and takes Keras' dropout, whose random numbers cannot be resumed; it has no metrics but
+the loss. Limits: a processor and no GPU: what is measured is the cost of spreading, not its gain.
+"""
 
 from __future__ import annotations
 
 from statistics import median
 
 from tests.bench.bench_loops import Contender, Race, race
-from tests.bench.measure import machine, ratio, short, table
+from tests.bench.measure import Measured, Table, machine, ratio, short
 from tests.bench.work import bench_data
 
 BARE = "distribute-tuned"
@@ -17,21 +23,16 @@ CONTENDERS = {
     "distribute-plain": "tf.distribute as in its guide: a dataset, one call for each step",
     "clew": "Clew, one device",
 }
-METHOD = """Two logical devices of one processor; each contender is a warm process of its own, and all take turns.
-Ratios are to the bare loop. In brackets are the bounds of 95 % of 10,000 bootstrap resamples of the rounds. The bare
-loop builds its model with Keras and takes Keras' dropout, whose random numbers cannot be resumed; it has no metrics but
-the loss. Limits: a processor and no GPU: what is measured is the cost of spreading, not its gain."""
 
 
-def report(rounds: int, quick: bool) -> str:
-    """Race each exercise; the text for people, as Markdown."""
+def report(rounds: int, quick: bool) -> Measured:
+    """Races each exercise."""
     data = bench_data()
     rounds = 3 if quick else rounds
-    parts = [f"Machine: {machine()}. {rounds} rounds. Data: {data.name} ({len(data.train.x):,} training images)."]
     rows = []
     for exercise, steps in STEPS.items():
         entries = tuple(Contender(name, about, steps) for name, about in CONTENDERS.items())
-        timings = race(Race(exercise, 1.0, entries), rounds)
+        timings = race(Race(exercise, entries), rounds)
         rates = {name: [timing.rate for timing in found] for name, found in timings.items()}
         rows += [
             (
@@ -43,6 +44,6 @@ def report(rounds: int, quick: bool) -> str:
             )
             for name, about in CONTENDERS.items()
         ]
-    parts.append(table(("exercise", "loop", "steps/s", "× the bare loop", "test accuracy"), rows))
-    print(parts[-1], flush=True)
-    return "\n\n".join([*parts, METHOD])
+    head = ("exercise", "loop", "steps/s", "× the bare loop", "test accuracy")
+    conditions = f"{machine()}. {rounds} rounds. Data: {data.name} ({len(data.train.x):,} training images)."
+    return Measured(conditions, (Table("", head, rows),))

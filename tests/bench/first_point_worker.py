@@ -24,7 +24,7 @@ from clew_shared.base.places import Places, find_places
 from clew_shared.journal.events import Attempt, Log, Points
 from clew_shared.journal.files import Record, journal_path, read_journal
 from clew_shared.journal.lifecycle import TERMINAL
-from tests.bench.reader import end_agent
+from tests.bench.agents import end_agent
 
 _BOUND_S = 120.0
 _IDLE_S = 1.0

@@ -73,14 +73,6 @@ def ratio(rates: Sequence[float], base: Sequence[float]) -> Ratio:
     return Ratio(median(rates) / median(base), float(low), float(high))
 
 
-def ratio_of_pairs(values: Sequence[float], base: Sequence[float]) -> Ratio:
-    """The median of the pairs' own ratios: for what was measured side by side, when the machine's pace drifts."""
-    ratios = np.asarray(values, np.float64) / np.asarray(base, np.float64)
-    picks = np.random.default_rng(1).integers(0, len(ratios), (_RESAMPLES, len(ratios)))
-    low, high = np.percentile(np.median(ratios[picks], axis=1), [2.5, 97.5])
-    return Ratio(float(np.median(ratios)), float(low), float(high))
-
-
 class Worker:
     """A process that has imported and compiled everything for one contender and runs a round when told to."""
 
@@ -178,6 +170,28 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+class Table(NamedTuple):
+    """What a benchmark says of each thing, in words and figures as a person reads them."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        return (f"### {self.title}\n\n" if self.title else "") + table(self.head, self.rows)
+
+
+class Measured(NamedTuple):
+    """What a benchmark found, and where: the machine, versions, rounds."""
+
+    conditions: str
+    tables: Sequence[Table]
+    remarks: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.conditions, *map(str, self.tables), *self.remarks])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,15 +1,21 @@
-"""A home as it is after a semester: thousands of runs that ended, in several exercises."""
+"""A home as it is after a semester: thousands of runs that ended, in several exercises; what a command takes in it."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import random
+import re
+import subprocess
+import sys
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
 
+from clew_gui.commands.context import FAILED, OK
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
@@ -21,6 +27,40 @@ from clew_shared.spec import RunSpec, to_toml
 
 EXERCISES = 10
 STEPS, EVALUATIONS = 500, 10
+
+
+class Took(NamedTuple):
+    """Seconds of the processor, and megabytes."""
+
+    seconds: float
+    memory: float
+
+
+_MEASURED = """
+import sys, time
+from clew_gui.commands.main import main
+status = main(sys.argv[1:])
+from tests.bench.semester import most_memory
+print(time.process_time(), most_memory(), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def most_memory() -> float:
+    """The most memory that this process has had, in megabytes. Not ``ru_maxrss``: that begins with the parent's."""
+    text = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) / 1000
+
+
+def command(home: Path, *words: str) -> Took:
+    """One command in a process of its own."""
+    line = [sys.executable, "-c", _MEASURED, *words]
+    environment = {**os.environ, "CLEW_HOME": str(home)}
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != OK and (words[0] != "class" or done.returncode != FAILED):  # it has something to say of one
+        raise RuntimeError(f"clew {' '.join(words)}: {done.stderr[-2000:]}")
+    seconds, memory = done.stderr.splitlines()[-1].split()
+    return Took(float(seconds), float(memory))
 
 
 def fill(places: Places, runs: int) -> list[str]:

@@ -11,15 +11,13 @@ from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
 from tests.bench import __main__ as program
-from tests.bench.__main__ import names, updated
+from tests.bench.__main__ import SHOWN, figures, names, updated
 from tests.bench.bench_first import rows as stage_rows
 from tests.bench.bench_journal import make_folder
 from tests.bench.bench_loops import RACES, Contender, Race, behind, check_results, present, race, rows
-from tests.bench.bench_site import rows as site_rows
 from tests.bench.bench_start import imports, slow, window
 from tests.bench.first_point_worker import journal_marks, split
 from tests.bench.measure import CannotMeasure, Timing, ratio, table
-from tests.bench.site_clicker import AGENT, ARRIVED, CLICK, DIALLED, IMPORTED, LIVE, stages
 
 
 def test_a_ratio_of_medians_lies_within_its_interval() -> None:
@@ -34,18 +32,18 @@ def test_a_ratio_without_scatter_has_no_width() -> None:
 
 
 def test_a_part_of_the_page_is_replaced_and_what_stands_around_it_stays() -> None:
-    page = updated(updated("# Benchmarks\n", "loops", "first"), "plot", "curves")
-    page = page.replace("<!-- plot -->", "Words by hand.\n\n<!-- plot -->")
-    again = updated(page, "loops", "second")
-    assert "first" not in again
-    assert again == page.replace("first", "second")
-    assert again.count("## Speed of the training loop") == 1
+    page = "Words.\n<!-- figures -->\nold\n<!-- end of figures -->\nMore.\n"
+    assert updated(page, "figures", "new") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="not found"):
+        updated("Words.\n", "figures", "new")
 
 
-def test_the_page_has_a_place_for_every_benchmark() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for name in names():
-        assert page.count(f"<!-- {name} -->") == page.count(f"<!-- end of {name} -->") == 1, name
+def test_every_figure_of_the_page_is_what_was_measured_last() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    assert updated(page, "figures", figures(docs / "benchmarks")) == page
+    assert "not measured" not in page
+    assert {one.benchmark for one in SHOWN} == set(names())
 
 
 def test_stages_are_the_times_between_marks_in_their_order() -> None:
@@ -67,32 +65,18 @@ def test_the_marks_of_a_run_come_from_its_journal(tmp_path: Path) -> None:
     assert sorted(journal_marks(path).values()) == [5.0, 5.5, 6.0]
 
 
-def test_what_the_laptop_and_the_agent_do_at_once_follows_on_the_same_moment() -> None:
-    found = stages({CLICK: 10.0, DIALLED: 10.5, AGENT: 12.0, IMPORTED: 16.0, ARRIVED: 16.5} | {LIVE: 13.0})
-    assert found[DIALLED] == (0.5, 0.5)
-    assert found[IMPORTED] == (4.0, 6.0)
-    assert found[ARRIVED] == (0.5, 6.5)
-    late = stages({CLICK: 10.0, AGENT: 12.0, IMPORTED: 13.0, LIVE: 16.0, ARRIVED: 16.5})
-    assert late[ARRIVED] == (0.5, 6.5)
-    lines = site_rows({"cold": [found, found], "held": [stages({CLICK: 1.0, IMPORTED: 1.2, ARRIVED: 1.5})]})
-    assert lines[0] == (DIALLED, "0.500 (0.50)", "")
-    assert lines[-1] == (ARRIVED, "0.500 (6.50)", "0.300 (0.50)")
-
-
 def test_what_cannot_be_measured_is_said_and_the_page_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def measure(*_: object) -> str:
         raise CannotMeasure("There is no cluster.")
 
-    page = tmp_path / "benchmarks.md"
-    page.write_text("# Benchmarks\n", encoding="utf-8")
-    monkeypatch.setattr(program, "_PAGE", page)
+    monkeypatch.setattr(program, "_DOCS", tmp_path)
     monkeypatch.setattr(program, "measure", measure)
     monkeypatch.setattr("sys.argv", ["bench", "--only", "site"])
     assert program.main() == 0
     assert "Not measured. There is no cluster." in capsys.readouterr().out
-    assert page.read_text(encoding="utf-8") == "# Benchmarks\n"
+    assert not (tmp_path / "benchmarks").exists()
 
 
 def test_imports_are_summed_by_package_and_marked_what_is_slow() -> None:
@@ -118,7 +102,7 @@ def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
 
 def test_what_was_faster_than_clew_is_named() -> None:
     timings = {"clew": [Timing(10, 1, 0)], "clew-short": [Timing(99, 1, 0)], "jax": [Timing(20, 1, 0)]}
-    contest = Race("softmax", 1, (Contender("clew", "Clew", 1), Contender("jax", "JAX, one scan", 1)))
+    contest = Race("softmax", (Contender("clew", "Clew", 1), Contender("jax", "JAX, one scan", 1)))
     assert behind(contest, timings) == "Faster than Clew over as many steps: JAX, one scan."
     assert behind(contest, timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
 
@@ -130,9 +114,9 @@ def test_contenders_are_compared_over_as_many_steps() -> None:
         Contender("clew-short", "Clew", 1),
         Contender("jax", "JAX, one scan", 1),
     )
-    assert behind(Race("softmax", 1, contenders), timings) == "Faster than Clew over as many steps: JAX, one scan."
+    assert behind(Race("softmax", contenders), timings) == "Faster than Clew over as many steps: JAX, one scan."
     timings["clew-short"], timings["clew"] = timings["clew"], timings["clew-short"]
-    assert behind(Race("softmax", 1, contenders), timings) == "None was faster than Clew."
+    assert behind(Race("softmax", contenders), timings) == "None was faster than Clew."
 
 
 def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,23 +124,6 @@ def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.M
     left = {contender.name for contest in map(present, RACES) for contender in contest.contenders}
     assert {"clew", "course", "keras", "numpy"} <= left
     assert not {name for name in left if name.startswith(("torch", "jax"))}
-
-
-def test_all_benchmarks_are_known() -> None:
-    assert names() == [
-        "start",
-        "first",
-        "site",
-        "loops",
-        "strategies",
-        "observation",
-        "pulse",
-        "journal",
-        "plot",
-        "semester",
-        "growth",
-        "compare",
-    ]
 
 
 def test_a_table_lines_up() -> None:
@@ -173,7 +140,7 @@ def test_a_contender_that_did_something_else_is_found_out() -> None:
 
 
 def test_a_short_race_has_a_row_for_each_contender() -> None:
-    contest = Race("linear-regression", 300, (Contender("clew", "ours", 900), Contender("course", "theirs", 900)))
+    contest = Race("linear-regression", (Contender("clew", "ours", 900), Contender("course", "theirs", 900)))
     timings = race(contest, rounds=2)
     check_results("linear-regression", timings, real=False)
     assert [row[0] for row in rows(contest, timings)] == ["ours", "theirs"]
