@@ -9,6 +9,7 @@ them, without a display. The picture of Windows is made by hand, with an X serve
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -33,6 +34,8 @@ RUNS = (
     ("--preset", "slides"),
 )
 LONG = ("--preset", "long", "--evaluate-every", "1000")
+MOVING_WIDTH, COLOURS, FRAMES, FRAME_MS, LAST_MS = 1100, 255, 24, 160, 3000
+"""The picture that moves: wide enough to read, and below 1 MB."""
 _LIMIT_S = 600
 _WAIT_S = 120
 
@@ -284,6 +287,45 @@ def paint_first_run(theme: Literal["light", "dark"], file: str) -> None:
     end_agent()
 
 
+def paint_moving(theme: Literal["light", "dark"], file: str) -> None:
+    """Record the race of recorded runs as its steps go by, as a picture that moves (APNG), in a separate process."""
+    from PIL import Image
+    from PySide6.QtCore import QBuffer, Qt
+    from PySide6.QtTest import QTest
+
+    from clew_gui.app import build_app
+    from clew_gui.session.run_record import run_record
+    from clew_gui.session.runs import read_heads, read_runs
+    from clew_gui.session.session import Session
+    from clew_gui.views.window.window_state import NoMemory
+    from clew_shared.base.places import find_places
+    from clew_shared.catalogue import load_builtin
+
+    places = find_places()
+    session = Session(places, load_builtin(), recorded=read_runs(read_heads(places.runs.iterdir()), run_record(places)))
+    program = build_app(places, session=session, memory=NoMemory(), theme=theme, exercise="linear-regression")
+    program.window.head.tabs.setCurrentIndex(1)
+    program.window.resize(*RACE_SIZE)
+    program.window.show()
+    for run in session.runs:
+        program.controller.show_curve(run, True)
+    slider, frames = program.window.run_view.plots.replay.slider, []
+    QTest.qWait(1500)  # the status line is set every second
+    for place in range(FRAMES + 1):
+        slider.setValue(round(slider.maximum() * (place / FRAMES) ** 2))
+        QTest.qWait(100)
+        buffer = QBuffer()
+        shot = program.window.grab().scaledToWidth(MOVING_WIDTH, Qt.TransformationMode.SmoothTransformation)
+        shot.save(buffer, "PNG")
+        frames.append(Image.open(io.BytesIO(buffer.data().data())).convert("RGB"))
+    colours = frames[-1].quantize(COLOURS)
+    frames = [frame.quantize(COLOURS, palette=colours, dither=Image.Dither.NONE) for frame in frames]
+    shown = [FRAME_MS] * FRAMES + [LAST_MS]
+    frames[0].save(file, save_all=True, append_images=frames[1:], duration=shown, loop=0, optimize=True)
+    program.window.close()
+    program.close()
+
+
 def wait_until_drawn(program: Program) -> None:
     """Let the window run until its run has finished and its last step is drawn."""
     from clew_shared.journal.lifecycle import TERMINAL
@@ -328,6 +370,7 @@ def main() -> None:
         "node": paint_node,
         "cluster": paint_cluster,
         "first-run": paint_first_run,
+        "moving": paint_moving,
     }
     if sys.argv[1:2] == ["paint"] and sys.argv[3] in painters:
         painters[sys.argv[3]]("dark" if sys.argv[2] == "dark" else "light", sys.argv[4])
@@ -346,6 +389,7 @@ def main() -> None:
         call(home / "pictures", "-m", "clew_gui", "run", "softmax", *LONG, *data)
         call(home / "race", "-m", "clew_gui", "race", "linear-regression")
         call(home / "race", __file__, "paint", "light", "race", str(IMAGES / "race-light.png"))
+        call(home / "race", __file__, "paint", "light", "moving", str(IMAGES / "race-moving.png"))
         for theme in ("light", "dark"):
             call(home / "pictures", __file__, "paint", theme, "pictures", str(IMAGES / f"pictures-{theme}.png"))
         call(home / "cluster", __file__, "paint", "light", "cluster", str(IMAGES / "cluster-light.png"))
