@@ -140,9 +140,9 @@ def put_in_the_stand_in() -> Any:
     """The trainer's module, whose import and build are the stand-in's from now on."""
     from clew_agent.trainer import trainer as real
     from clew_shared.params import build
-    from tests.stand_in.engine import CARD, StandInSettings, stand_in
+    from tests.stand_in import engine
 
-    vars(real)["RunAttempt"] = stand_in(lambda _exercise: CARD, partial(build, StandInSettings))
+    engine.put_in_the_stand_in(lambda _exercise: engine.CARD, partial(build, engine.StandInSettings))
     return real
 
 
