@@ -14,8 +14,8 @@ ROUNDS ?=
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 SLOWEST := --durations=30 --durations-min=5
 SOAK_MINUTES ?=
-# All but the modules of processes that are copies of others, which Windows has not.
-FOR_WINDOWS = $(filter-out %/processes/nursery.py %/processes/standby.py, $(shell git ls-files 'shared/*.py' 'agent/*.py' 'gui/*.py'))
+# All but the module of a process that others are copies of, which Windows has not.
+FOR_WINDOWS = $(filter-out %/processes/nursery.py, $(shell git ls-files 'shared/*.py' 'agent/*.py' 'gui/*.py'))
 
 .PHONY: help setup run test test-fast test-newest test-windows check format docs bench soak fuzz gpu-check cluster-up cluster-down constraints newer packages
 

@@ -28,7 +28,7 @@ from clew_shared.base import operating_system
 from clew_shared.journal.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from clew_agent.processes.nursery import Warm
+    from clew_agent.processes.nursery import WarmImports
 
 _REAP_MS = 20
 _MAX_BYTES = 1 << 18
@@ -133,11 +133,11 @@ class WarmAgent:
 
 def main(channel: socket.socket) -> None:
     """Serve the tests at the other end until they go."""
-    from clew_agent.processes.nursery import Warm
+    from clew_agent.processes.nursery import WarmImports
 
     operating_system.set_title("clew-agent nursery of tests")  # before the environment changes: it is how room is found
     os.environ.update(guard.TRAINER_DEFAULTS | os.environ)
-    warm = Warm()
+    warm = WarmImports()
     begun: dict[int, tuple[operating_system.Forked, socket.socket]] = {}
     poll = select.poll()
     poll.register(channel, select.POLLIN)
@@ -164,7 +164,7 @@ def main(channel: socket.socket) -> None:
                 answer.close()
 
 
-def _work(asked: Asked, files: Sequence[int], warm: Warm) -> int:
+def _work(asked: Asked, files: Sequence[int], warm: WarmImports) -> int:
     """Be the command, in a copy of the warm process."""
     from clew_agent.cli.main import main as command
 

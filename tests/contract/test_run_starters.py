@@ -19,7 +19,7 @@ from clew_agent.node.devices import GIVEN
 from clew_agent.processes.guard_mark import guard_pid
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started
-from clew_agent.processes.run_starter import RunStarter, may_fork
+from clew_agent.processes.run_starter import RunStarter
 from clew_agent.processes.standby_keeper import StandbyKeeper
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.tracked_run import TrackedRun
@@ -43,7 +43,7 @@ def nursery(home: Path, idle: float = 600.0) -> RunStarter:
 
 
 def standby(home: Path, idle: float = 600.0) -> RunStarter:
-    return StandbyKeeper(home, computes=False, command=(*PROGRAM, "standby", "guard"), idle=idle)
+    return StandbyKeeper(home, command=(*PROGRAM, "standby", "guard"), idle=idle)
 
 
 STARTERS = [pytest.param(nursery, marks=pytest.mark.needs("fork")), standby]
@@ -233,12 +233,8 @@ def test_what_waits_ends_with_its_agent(make: Make, home: Path, request: pytest.
     name = request.node.callspec.id
     parent = subprocess.Popen([sys.executable, "-c", PARENT, name, str(home)])
     root = psutil.Process(parent.pid)
-    wait_for(lambda: len(root.children(recursive=True)) >= 2, "guard and trainer, or the nursery's standby")
+    wait_for(lambda: len(root.children(recursive=True)) >= (2 if name == "standby" else 1), "what waits")
     family = root.children(recursive=True)
     parent.kill()
     parent.wait(30)
     wait_for(lambda: not any(map(operating_system.is_alive, (one.pid for one in family))), "the end of all")
-
-
-def test_on_this_system_both_can_be_tried() -> None:
-    assert may_fork(0) == operating_system.FORKS_SAFELY

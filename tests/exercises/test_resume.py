@@ -11,7 +11,6 @@ import pytest
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.exercises import cnn, linear_regression, softmax
 from clew_agent.training.exercise import Exercise
-from clew_agent.training.settings import OPTIMIZERS
 from clew_shared.base.problem import ProblemError
 from tests.exercises.training import assert_same_bits, make_engine, sizes, train
 
@@ -62,13 +61,12 @@ def test_a_resumed_run_ends_with_the_same_bits(name: str, tmp_path: Path, small_
 
 
 @pytest.mark.parametrize("jit", [True, False])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_other_block_sizes_give_the_same_bits(jit: bool, seed: int, small_digits: DataSet) -> None:
+def test_other_block_sizes_give_the_same_bits(jit: bool, small_digits: DataSet) -> None:
     exercise = softmax.EXERCISE if jit else cnn.EXERCISE
     values: dict[str, Any] = {"steps": 50} if jit else SMALL_CNN
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     cuts = [rng.integers(1, 8, 50).tolist(), [1] * 50]
-    engines = [make_engine(exercise, values, small_digits, seed=seed, block_steps=sizes(cut)) for cut in cuts]
+    engines = [make_engine(exercise, values, small_digits, block_steps=sizes(cut)) for cut in cuts]
     records = [train(engine) for engine in engines]
     assert_same_bits(engines[0].variables, engines[1].variables)
     assert_same_bits(records[0], records[1])
@@ -79,8 +77,8 @@ def test_another_seed_gives_other_bits(small_digits: DataSet) -> None:
     assert not np.array_equal(records[0]["loss"], records[1]["loss"])
 
 
-@pytest.mark.parametrize("optimizer", [choice.value for choice in OPTIMIZERS])
-def test_every_optimizer_resumes(optimizer: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("optimizer", ["nadam", "adamw", "lion", "ftrl"])  # momentum schedule, decay, sign, dual
+def test_optimizers_resume(optimizer: str, tmp_path: Path) -> None:
     values: dict[str, Any] = {"optimizer": optimizer, "steps": 20, "weight_decay": 0.01}
     whole, first, second = (make_engine(linear_regression.EXERCISE, values) for _ in range(3))
     train(whole)

@@ -127,25 +127,23 @@ class StandInEngine:
         self.course.go_on_from({name: np.array(value) for name, value in saved.items()})
 
 
-def stand_in(
+def put_in_the_stand_in(
     card_of: Callable[[str], ExerciseCard], settings_of: Callable[[Mapping[str, Value]], StandInSettings]
-) -> type:
-    """The trainer's ``RunAttempt`` with this engine: ``card_of`` the exercise's name, ``settings_of`` its
-    hyperparameters."""
-    from clew_agent.trainer.attempt import RunAttempt, Task
+) -> None:
+    """Have the trainer build this engine: ``card_of`` the exercise's name, ``settings_of`` its hyperparameters."""
+    from clew_agent.trainer import attempt as stages
 
-    class StandIn(RunAttempt):
-        def _import(self, spec: RunSpec) -> Any:
-            card = card_of(spec.exercise)
-            return card, card
+    def find(_: stages.Attempt, spec: RunSpec) -> Any:
+        card = card_of(spec.exercise)
+        return card, card
 
-        def _build(self, task: Task, exercise: object) -> TrainingEngine:
-            settings = settings_of(task.spec.params)
-            if settings.fault == "refuses":
-                raise problem("stand-in.refuses", "The trainer refuses it.")
-            engine = StandInEngine(settings, task.spec.seed, task.card.metrics)
-            if task.start.checkpoint:
-                engine.restore(self._folder.path / task.start.checkpoint)
-            return engine
+    def build(attempt: stages.Attempt, checked: stages.CheckedRun) -> TrainingEngine:
+        settings = settings_of(checked.spec.params)
+        if settings.fault == "refuses":
+            raise problem("stand-in.refuses", "The trainer refuses it.")
+        engine = StandInEngine(settings, checked.spec.seed, checked.card.metrics)
+        if checked.start.checkpoint:
+            engine.restore(attempt.folder.path / checked.start.checkpoint)
+        return engine
 
-    return StandIn
+    vars(stages).update(_import=find, build=build)

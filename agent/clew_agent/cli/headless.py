@@ -22,7 +22,7 @@ from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.processes.guard import watch_headless
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
-from clew_agent.trainer.spec_check import misfits, recorded_revision
+from clew_agent.trainer.spec_check import check_against_card, recorded_revision
 from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.harmless import on_one_line, say
@@ -40,13 +40,8 @@ from clew_shared.spec import RunSpec, check_spec, from_toml, read_spec, read_tex
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class PreparedRun(msgspec.Struct, frozen=True):
-    """A run that may start: its folder, and the text of its spec if the folder does not exist yet or the attempt has
-    another spec."""
-
-    folder: RunFolder
-    attempt: int
-    spec: str = ""
+Prepared = tuple[RunFolder, int, str]
+"""A run that may start: its folder, the attempt, and the text of the spec if that is to be written."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -62,11 +57,10 @@ def run(argv: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     with long_names_refused():
-        prepared = _choose(options)
-    folder = prepared.folder
-    show = ProgressLine(folder, prepared.attempt, sys.stderr, quiet=options.quiet)
-    made = _make_folder(prepared)
-    fold = watch_headless(folder, prepared.attempt, options.exercises, show.tick)
+        folder, attempt, spec = _choose(options)
+    show = ProgressLine(folder, attempt, sys.stderr, quiet=options.quiet)
+    made = _make_folder(folder, attempt, spec)
+    fold = watch_headless(folder, attempt, options.exercises, show.tick)
     show.close()
     code = exit_code_for(fold)
     if code == BAD_INPUT:  # nothing is left of it but an empty folder that the user had made
@@ -95,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _choose(options: argparse.Namespace) -> PreparedRun:
+def _choose(options: argparse.Namespace) -> Prepared:
     if options.resume is not None:
         changes = {name: getattr(options, name) for name in ("strategy", "devices", "nodes")}
         given = {name: value for name, value in changes.items() if value is not None}
@@ -112,7 +106,7 @@ def _print_json(value: object) -> None:
 # --- Before anything is made ------------------------------------------------------------------------------------------
 
 
-def prepare(text: str, out: Path | None, exercises: Path | None, where: str = "the run spec") -> PreparedRun:
+def prepare(text: str, out: Path | None, exercises: Path | None, where: str = "the run spec") -> Prepared:
     """A new run of the spec ``text``, after everything that can be checked without TensorFlow; ``where`` it stands is
     named in refusals. Raises ``ProblemError`` with all problems."""
     spec = from_toml(text, where)
@@ -125,8 +119,8 @@ def prepare(text: str, out: Path | None, exercises: Path | None, where: str = "t
         raise_all([*problems, *error.problems])
         raise
     spec = with_preset(spec, card, seeded="seed" in parse_toml(text))
-    raise_all([*problems, *misfits(spec, card, find_search(find_places()))])
-    return PreparedRun(folder, 1, to_toml(spec))
+    raise_all([*problems, *check_against_card(spec, card, find_search(find_places()))])
+    return folder, 1, to_toml(spec)
 
 
 def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
@@ -138,7 +132,7 @@ def with_preset(spec: RunSpec, card: ExerciseCard, seeded: bool) -> RunSpec:
     return msgspec.structs.replace(spec, params=preset.values | spec.params, data=spec.data or preset.data, seed=seed)
 
 
-def prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> PreparedRun:
+def prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[str, Any]) -> Prepared:
     """A further attempt of the run in ``folder``, with ``changes`` of how it spreads. Raises ``ProblemError``."""
     raise_all(check_resumable(folder))
     attempt = folder.attempts()[-1] + 1
@@ -146,9 +140,9 @@ def prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[s
     card = _find_card(before.exercise, exercises)
     spec = spread_again(before, card, changes)
     revision = recorded_revision(folder, attempt - 1)
-    wrong = misfits(spec, card, find_search(find_places()), revision=revision)
+    wrong = check_against_card(spec, card, find_search(find_places()), revision=revision)
     raise_all([*check_spec(spec, "the attempt"), *wrong])
-    return PreparedRun(folder, attempt, to_toml(spec) if spec != before else "")
+    return folder, attempt, to_toml(spec) if spec != before else ""
 
 
 def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
@@ -190,15 +184,15 @@ def _check_folder(folder: Path) -> list[Problem]:
 # --- The folder -------------------------------------------------------------------------------------------------------
 
 
-def _make_folder(prepared: PreparedRun) -> list[Path]:
+def _make_folder(run: RunFolder, attempt: int, spec: str) -> list[Path]:
     """Make the folder of a new run and write its spec; returns the folders that did not exist, innermost first."""
-    path = prepared.folder.path
+    path = run.path
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    if prepared.spec:
-        file = prepared.folder.spec if prepared.attempt == 1 else prepared.folder.changed_spec(prepared.attempt)
+    if spec:
+        file = run.spec if attempt == 1 else run.changed_spec(attempt)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            file.write_text(prepared.spec, encoding="utf-8", newline="\n")
+            file.write_text(spec, encoding="utf-8", newline="\n")
         except OSError as error:
             with suppress(OSError):
                 file.unlink()

@@ -23,7 +23,7 @@ from clew_agent.node.exit_codes import BAD_INPUT
 from clew_agent.node.lean_import import lean_import
 from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import AttemptStart, find_start
-from clew_agent.trainer.spec_check import data_name, misfits, recorded_revision
+from clew_agent.trainer.spec_check import check_against_card, data_name, recorded_revision
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import find_places
@@ -91,7 +91,7 @@ class TriedRun:
         spec = read_spec(folder.spec_of(attempt))
         card = _card(spec, exercises)
         search, revision = find_search(find_places()), recorded_revision(folder, attempt)
-        raise_all(misfits(spec, card, search, revision=revision))
+        raise_all(check_against_card(spec, card, search, revision=revision))
         self._data = load(data_name(spec, card), search)
         self._engine, self._trying = _build(spec, card, exercises, self._data)
         self._step = self._restored()

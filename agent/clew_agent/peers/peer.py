@@ -50,7 +50,6 @@ from clew_shared.base.harmless import log_to, say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import build
 from clew_shared.spec import RunSpec, read_spec
 from clew_shared.study.study import is_timed
 
@@ -172,7 +171,7 @@ class _Work:
             from clew_agent.training.runtime import configure
 
         spec = read_spec(self._folder.spec_of(self._attempt))
-        if registry.entry(spec.strategy).on_servers:
+        if registry.entry(spec.strategy).roles(spec):
             self._serve(spec)
             return
         configure(devices=spec.devices, precision=spec.precision)
@@ -207,19 +206,14 @@ class _Work:
         del server
 
     def _train(self, exercise: object, spec: RunSpec, data: DataSet | None, cluster: Cluster) -> None:
-        from clew_agent.training.engine import Engine
+        from clew_agent.training.engine import make_engine
         from clew_agent.training.exercise import Exercise
-        from clew_agent.training.runtime import run_operations_plainly
 
         if not isinstance(exercise, Exercise):
             raise TypeError(f"{exercise} is not an exercise")
         os.environ["TF_CONFIG"] = tf_config(cluster.workers, self._index)
         self._computing = True  # from here on it waits for others inside TensorFlow
-        strategy = registry.make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
-        self._keeper.release()
-        run_operations_plainly()
-        settings = build(exercise.Settings, spec.params)
-        engine = Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
+        engine = make_engine(exercise, spec, data, self._keeper.release)
         engine.compile()
         if is_timed(spec):
             engine.measure_parts()

@@ -3,21 +3,19 @@
 An import of TensorFlow takes seconds, a copy (``fork``) milliseconds, and the copies share its memory. A copy is safe
 only of a process with one thread, and TensorFlow's first operation starts others: so nothing is ever computed here, no
 exercise is imported, and with a second thread it refuses. Each run gets a guard, a copy of the nursery, and the guard
-a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor. While no run
-trains, one such pair is begun in advance (``clew_agent.processes.standby``).
+a trainer, a copy of the guard; both are in sessions of their own and outlive nursery and supervisor.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import math
 import os
 import select
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -35,8 +33,6 @@ from clew_agent.processes.nursery_messages import (
     send,
 )
 from clew_agent.processes.peer_nursery import start_of_peers
-from clew_agent.processes.standby import UNUSED, StandbyTrainer, wait_as_guard
-from clew_agent.trainer import compile_cache
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.base.terminal import prepare_output
@@ -46,10 +42,6 @@ from clew_shared.journal.run_folder import RunFolder
 _REAP_MS = 200
 """Milliseconds between two looks for guards that have ended; SIGCHLD would interrupt what is being read."""
 _FORKABLE_THREADS = 1
-REST_S = 0.5
-"""Seconds without a run in training before a standby is begun: it disturbs none, and queued ones come first."""
-_MOST_LOST = 3
-"""Number of standbys that may die without a run before no other is begun."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="clew-agent nursery")
     parser.add_argument("--channel", type=int, required=True)
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
-    parser.add_argument("--bare", action="store_true", help="have no data and no standby")
+    parser.add_argument("--bare", action="store_true", help="have no data")
     options = parser.parse_args(argv)
     prepare_output()  # what an exercise prints in a copy is none of its mistakes
     channel = socket.socket(fileno=options.channel)
@@ -67,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     operating_system.restore_sigchld()
     operating_system.set_title("clew-agent nursery")
     start = time.perf_counter()
-    warm = Warm()
+    warm = WarmImports()
     with suppress(OSError):  # the supervisor has gone
         send(channel, Ready(seconds=time.perf_counter() - start))
         if not options.bare:
             warm.keep_data()
         send(channel, Ready(seconds=time.perf_counter() - start, settled=True))
-        Nursery(channel, warm, options.bare).run()
+        Nursery(channel, warm).run()
     operating_system.flush_output()
     os._exit(0)  # children that still train are nobody's business but their guards'
 
@@ -85,8 +77,8 @@ def _is_over(channel: socket.socket) -> bool:
     return any(event & ~select.POLLIN for _, event in poll.poll(0))
 
 
-class Warm:
-    """The things that are made once and inherited by every copy: imported modules, data sets that were read."""
+class WarmImports:
+    """What is imported and read once, before runs fork from it."""
 
     def __init__(self) -> None:
         # Imported here and not at the module's head, because that is the work that this process exists for.
@@ -97,11 +89,10 @@ class Warm:
             from clew_agent.peers import peer
             from clew_agent.strategies import multi_worker, parameter_server  # noqa: F401  # for runs with peers
             from clew_agent.trainer import first_frame, trainer
-            from clew_agent.training import runtime as rehearsal
+            from clew_agent.training import runtime  # noqa: F401
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._peer = peer.main
-        self._rehearse = rehearsal.rehearse
         self._reseed = np.random.seed
         self.data = DataCache()
         first_frame.builtin_cards()
@@ -116,14 +107,6 @@ class Warm:
         if not self.data.keep(USUAL, search):
             self.data.keep(BUILT_IN, search)
         gc.freeze()
-
-    def rehearse(self) -> None:
-        """Does what every run does alike, in a copy that will be a trainer. It must never be copied again."""
-        compile_cache.prepare(find_places())
-        self._rehearse()
-        cache = compile_cache.in_use(find_places())
-        if cache is not None:
-            compile_cache.vouch(cache)
 
     def train(
         self,
@@ -148,17 +131,11 @@ class Warm:
 class Nursery:
     """Starts what it is asked to start and reports the result."""
 
-    def __init__(self, channel: socket.socket, warm: Warm, bare: bool = False) -> None:
+    def __init__(self, channel: socket.socket, warm: WarmImports) -> None:
         self._channel = channel
         self._warm = warm
-        self._bare = bare
         self.guards: dict[int, tuple[str, operating_system.Forked]] = {}
         """The run's folder and the guard, by process."""
-        self.standby: StandbyTrainer | None = None
-        self.lost = 0
-        """Number of standby trainers that died without a run."""
-        self._trained = -math.inf
-        """The time when the last run was begun or seen to train."""
 
     def run(self) -> None:
         """Serves until the supervisor goes; what it asked for last and was not begun by then is left to its successor.
@@ -168,7 +145,7 @@ class Nursery:
         poll = select.poll()  # not ``select``: the channel may have any number, after a flood of strangers
         poll.register(self._channel, select.POLLIN)
         while True:
-            events = poll.poll(self.pause_ms())
+            events = poll.poll(_REAP_MS if self.guards else None)
             if any(event & ~select.POLLIN for _, event in events):
                 return
             if events:
@@ -177,99 +154,31 @@ class Nursery:
                     return
                 send(self._channel, self.start(request))
             self.reap()
-            self.keep_standby()
-
-    def pause_ms(self) -> int | None:
-        """Milliseconds until there is something to look after, None when there is nothing."""
-        rests = self._bare or self.lost >= _MOST_LOST if self.standby is None else self.standby.is_ready()
-        return None if rests and not self.guards else _REAP_MS
 
     def start(self, request: StartGuard) -> NurseryReply:
-        """Give the run to the standby, or to a guard forked for it; returns which process it is, or why none."""
+        """Fork a guard for the run; returns which process it is, or why none."""
         threads = operating_system.thread_count()
         if threads != _FORKABLE_THREADS:
             return StartRefused(folder=request.folder, reason=f"The nursery has {threads} threads.", last=True)
         try:
-            guard = self._take_standby(request) or operating_system.fork(lambda: self._guard(request))
+            guard = operating_system.fork(lambda: self._guard(request))
         except OSError as error:
             return StartRefused(folder=request.folder, reason=f"The system refused a new process: {error}.")
         self.guards[guard.pid] = request.folder, guard
         return Started(folder=request.folder, pid=guard.pid)
 
-    def _take_standby(self, request: StartGuard) -> operating_system.Forked | None:
-        """The guard that has waited, which has the run now; None when there is none for this run."""
-        if self.standby is None or not self.standby.take(request):
-            return None
-        taken, self.standby = self.standby, None
-        return taken.guard
-
-    def keep_standby(self) -> None:
-        """Have a standby, unless a run trains or the last ones came to nothing."""
-        now = time.monotonic()
-        if self.guards:
-            self._trained = now
-        if self.standby is not None and self.standby.guard.poll() is not None:
-            self.standby.close()
-            self.standby, self.lost = None, self.lost + 1
-        wanted = self.standby is None and self.lost < _MOST_LOST and now - self._trained >= REST_S
-        if wanted and not self._bare and operating_system.thread_count() == _FORKABLE_THREADS:
-            try:
-                self._begin_standby()
-            except OSError:
-                self.lost += 1
-
-    def _begin_standby(self) -> None:
-        ours, theirs = operating_system.packet_pair()
-
-        def work() -> int:
-            ours.close()
-            return self._wait_for_run(theirs)
-
-        try:
-            self.standby = StandbyTrainer(operating_system.fork(work), ours)
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-
-    def _wait_for_run(self, channel: socket.socket) -> int:
-        """Be the guard of a run that nobody has asked for yet, in a copy of this process."""
-        self._channel.close()
-        operating_system.set_title("clew-agent guard standby")
-        found = wait_as_guard(channel, self._rehearse, _title_standby, self._train_on_standby)
-        if found is None:
-            return UNUSED
-        request, waiting = found
-        return self._watch(request, lambda: waiting.take(request))
-
-    def _rehearse(self) -> None:
-        operating_system.set_title("clew-agent trainer rehearses")
-        self._warm.rehearse()
-
-    def _train_on_standby(self, request: StartGuard) -> int:
-        request.take_environment()
-        return self._be_trainer(RunFolder(Path(request.folder)), request.attempt, request.exercises_folder())
-
     def _guard(self, request: StartGuard) -> int:
         """Be the guard of a run, in a copy of this process."""
         self._channel.close()
-        if self.standby is not None:
-            self.standby.close()  # it is the nursery's: it must end with that
-        return self._watch(request, lambda: None)
+        return watch_request(request, self._fork_trainer)
 
-    def _watch(self, request: StartGuard, waiting: Callable[[], operating_system.Forked | None]) -> int:
-        """Watch over the run; its trainer is the one that is ``waiting``, if it fits."""
+    def _fork_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
+        def work() -> int:
+            operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {attempt}")
+            operating_system.print_to(folder.log)
+            return self._warm.train(folder, attempt, exercises)
 
-        def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Forked:
-            return waiting() or operating_system.fork(lambda: self._be_trainer(folder, attempt, exercises))
-
-        return watch_request(request, start)
-
-    def _be_trainer(self, folder: RunFolder, attempt: int, exercises: Path | None) -> int:
-        operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {attempt}")
-        operating_system.print_to(folder.log)
-        return self._warm.train(folder, attempt, exercises)
+        return operating_system.fork(work)
 
     def reap(self) -> None:
         """Report each guard that has ended."""
@@ -278,10 +187,6 @@ class Nursery:
             if code is not None:
                 del self.guards[pid]
                 send(self._channel, GuardEnded(folder=folder, pid=pid, exit_code=code))
-
-
-def _title_standby() -> None:
-    operating_system.set_title("clew-agent trainer standby")
 
 
 if __name__ == "__main__":

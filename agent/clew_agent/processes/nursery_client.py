@@ -24,24 +24,18 @@ from clew_agent.processes.nursery_messages import (
     send,
     start_request,
 )
+from clew_agent.processes.run_starter import IDLE_S, MOST_FAILURES, RunStarter
 from clew_shared.base import operating_system
 
 _log = logging.getLogger(__name__)
 
 NURSERY = (sys.executable, "-P", "-m", "clew_agent.processes.nursery")
-IDLE_S = 600.0
-"""Seconds without a run after which a nursery ends: all that time it holds TensorFlow in memory."""
 _ANSWER_S = 60.0
 """Seconds after which a nursery that has not answered, its import included, counts as hanging."""
-_BACK_OFF_S = 5.0
-"""Seconds before the next nursery after one that came to nothing; twice as many after each."""
-_MOST_FAILURES = 5
-"""After so many nurseries in a row that came to nothing, all runs begin as fresh interpreters."""
 
 
-class NurseryClient:
-    """Starts a nursery and talks to it; there is at most one. ``watch`` and ``unwatch`` get the socket that wakes the
-    supervisor's loop."""
+class NurseryClient(RunStarter):
+    """Starts a nursery and talks to it. ``watch`` and ``unwatch`` get the socket that wakes the supervisor's loop."""
 
     def __init__(
         self,
@@ -51,56 +45,40 @@ class NurseryClient:
         command: Sequence[str] = NURSERY,
         idle: float = IDLE_S,
     ) -> None:
+        super().__init__("nursery", home, command, idle)
         self.ready = False
         """Whether TensorFlow is imported there."""
-        self._home = home
         self._watch, self._unwatch = watch, unwatch
-        self._command = [*command]
-        self._idle = idle
-        self._needed = time.monotonic()
-        self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._asked: dict[str, float] = {}
         """Folders of runs that it has been asked for and has not answered, and since when."""
         self._lost: list[str] = []
         """The runs on which a nursery had not reported before it ended."""
-        self._leaving: list[subprocess.Popen[bytes]] = []
-        """Nurseries that were let go and have not ended yet."""
-        self._failures = 0
-        self._not_before = 0.0
 
     @property
     def pid(self) -> int | None:
         """The nursery's process, if there is one."""
-        return self._process.pid if self._process is not None else None
+        return self.kept.pid if self.kept is not None else None
 
-    def tend(self, needed: bool) -> None:
-        """Keep one warm while someone may want to start a run: for ``idle`` seconds after it was ``needed``."""
-        now = time.monotonic()
-        if needed:
-            self._needed = now
-        if now - self._needed <= self._idle:
-            self._warm()
-        elif self._process is not None and not self._asked:
-            _log.info("Nobody has needed the nursery for %.0f s; it ends.", self._idle)
-            self._drop()
+    def _is_busy(self) -> bool:
+        return bool(self._asked)
 
-    def _warm(self) -> None:
-        """Have a nursery, unless there is one or the last ones came to nothing."""
-        if self._process is not None or self._failures >= _MOST_FAILURES or time.monotonic() < self._not_before:
-            return
+    def _begin(self) -> subprocess.Popen[bytes]:
         ours, theirs = operating_system.packet_pair()
+        command = [*self._command, "--channel", str(theirs.fileno()), "--room", ROOM_FOR_TITLES]
+        env = trainer_environment() | OWN_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
         try:
-            self._process = self._popen(theirs)
-        except OSError as error:
-            _log.warning("The nursery cannot be started: %s", error)
-            self._failed()
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, env=env, pass_fds=[theirs.fileno()], **operating_system.own_session()
+            )
+        except OSError:
             ours.close()
-        else:
-            self._channel = ours
-            self._watch(ours.fileno())
+            raise
         finally:
             theirs.close()
+        self._channel = ours
+        self._watch(ours.fileno())
+        return process
 
     def start(self, folder: Path, attempt: int, exercises: Path | None, environment: Mapping[str, str]) -> bool:
         """Ask for guard and trainer of an attempt; ``receive`` returns the result. False when there is no nursery."""
@@ -116,7 +94,7 @@ class NurseryClient:
 
     def receive(self) -> list[Started | StartRefused | GuardEnded]:
         """The messages since the last call. If it has died or hangs, everything it was asked for counts as refused."""
-        self._leaving = [process for process in self._leaving if process.poll() is None]
+        self._reap_leaving()
         found: list[Started | StartRefused | GuardEnded] = []
         while self._channel is not None and (reply := self._receive()) is not None:
             if isinstance(reply, Ready):
@@ -125,7 +103,7 @@ class NurseryClient:
             self._asked.pop(reply.folder, None)
             found.append(reply)
             if isinstance(reply, StartRefused) and reply.last:
-                self._failures = _MOST_FAILURES
+                self._failures = MOST_FAILURES
                 self._drop()
         return found + self._given_up()
 
@@ -144,15 +122,7 @@ class NurseryClient:
     def close(self, wait: float = 5.0) -> None:
         """Let it go for good. What it was asked for and has not begun is the caller's to start."""
         self._drop(kill=not self.ready)  # it would notice only when everything is imported
-        for process in self._leaving:
-            operating_system.wait_or_kill(process, wait)
-
-    def _popen(self, channel: socket.socket) -> subprocess.Popen[bytes]:
-        command = [*self._command, "--channel", str(channel.fileno()), "--room", ROOM_FOR_TITLES]
-        env = trainer_environment() | OWN_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, env=env, pass_fds=[channel.fileno()], **operating_system.own_session()
-        )
+        super().close(wait)
 
     def _receive(self) -> Ready | Started | StartRefused | GuardEnded | None:
         """The next message, None when there is none now. Drops a nursery that has gone."""
@@ -167,7 +137,7 @@ class NurseryClient:
             _log.warning("Cannot read what the nursery sent: %s", error)
             reply = None
         if reply is None:
-            code = self._process.poll() if self._process is not None else None
+            code = self.kept.poll() if self.kept is not None else None
             _log.warning("The nursery has ended%s.", f" with exit code {code}" if code is not None else "")
             self._failed()
             self._drop()
@@ -182,10 +152,6 @@ class NurseryClient:
         lost, self._lost = self._lost, []
         return [StartRefused(folder=folder, reason="The nursery has gone.") for folder in lost]
 
-    def _failed(self) -> None:
-        self._failures += 1
-        self._not_before = time.monotonic() + _BACK_OFF_S * 2 ** (self._failures - 1)
-
     def _drop(self, kill: bool = False) -> None:
         self.ready = False
         self._lost += self._asked
@@ -194,8 +160,4 @@ class NurseryClient:
             self._unwatch(self._channel.fileno())
             self._channel.close()
             self._channel = None
-        process, self._process = self._process, None
-        if process is not None:
-            if kill:
-                process.kill()
-            self._leaving.append(process)
+        super()._drop(kill)

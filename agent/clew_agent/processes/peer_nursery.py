@@ -93,7 +93,7 @@ def start_of_peers(folder: RunFolder, attempt: int, be_peer: BePeer) -> Iterator
     """Yields how peers of this node start in an attempt: as copies, if it has any and this process may be copied."""
     try:
         spec = read_spec(folder.spec_of(attempt))
-        several = spec.nodes > 1 or registry.entry(spec.strategy).on_servers
+        several = spec.nodes > 1 or bool(registry.entry(spec.strategy).roles(spec))
     except ProblemError:  # the trainer says why
         several = False
     nursery = _nursery(be_peer) if several and operating_system.thread_count() == 1 else None

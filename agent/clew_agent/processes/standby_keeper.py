@@ -19,10 +19,10 @@ from pathlib import Path
 
 import psutil
 
-from clew_agent.node.devices import CHOICE
+from clew_agent.node.devices import CHOICE, GIVEN
 from clew_agent.processes.guard import trainer_environment
-from clew_agent.processes.nursery_client import IDLE_S
 from clew_agent.processes.nursery_messages import (
+    OWN_ENVIRONMENT,
     ROOM_FOR_TITLES,
     TITLES_ENVIRONMENT,
     GuardEnded,
@@ -31,7 +31,7 @@ from clew_agent.processes.nursery_messages import (
     as_line,
     start_request,
 )
-from clew_agent.processes.standby import LATE, fits, has_spare_cores, suits
+from clew_agent.processes.run_starter import IDLE_S, RunStarter
 from clew_shared.base import operating_system
 
 _log = logging.getLogger(__name__)
@@ -40,42 +40,23 @@ STANDBY = (sys.executable, "-P", "-m", "clew_agent.processes.standby_process", "
 LEAST_MEMORY = 1536 << 20
 """Bytes of memory that must be available, three times what a standby holds; with less there is none."""
 REST_S = 0.5
-"""Seconds without a run in training before the next standby begins, unless there are cores to spare."""
-_LOOK_S = 0.2
-"""Seconds between two looks at memory and processes."""
-_BACK_OFF_S = 5.0
-"""Seconds before the next standby after one that ended without a run; twice as many after each."""
-_MOST_FAILURES = 5
-"""After so many standbys in a row that ended without a run, no other is begun."""
+"""Seconds without a run in training before the next standby begins, unless there are cores to spare: its import keeps
+one busy for some seconds."""
+_SPARE_CORES = 4
+_LATE = {GIVEN, *OWN_ENVIRONMENT, *CHOICE}
+"""The variables that no library reads before a run computes, so that a run's own values come early enough."""
 
 
-class StandbyKeeper:
-    """Keeps at most one standby without a run, and the guards of those that have one.
+class StandbyKeeper(RunStarter):
+    """Keeps at most one standby without a run, and the guards of those that have one."""
 
-    ``computes``: its trainer also does what every run does alike. Not with GPUs: what computes on one takes memory of
-    it, and a run on other devices could not have that trainer.
-    """
-
-    def __init__(
-        self, home: Path, computes: bool = True, command: Sequence[str] = STANDBY, idle: float = IDLE_S
-    ) -> None:
-        self.waiting: subprocess.Popen[bytes] | None = None
-        """The guard that has no run yet."""
-        self._home = home
-        self._computes = computes
-        self._command = [*command]
-        self._idle = idle
-        self._late = LATE if computes else LATE | CHOICE
+    def __init__(self, home: Path, command: Sequence[str] = STANDBY, idle: float = IDLE_S) -> None:
+        super().__init__("standby", home, command, idle)
         self._environment: Mapping[str, str] = {}
         self._given: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
         """The run's folder and the guard, by process."""
         self._started: list[Started] = []
-        self._leaving: list[subprocess.Popen[bytes]] = []
-        """Those that were let go and have not ended yet."""
-        self._needed = time.monotonic()
-        self._trained = self._not_before = -math.inf
-        self._next_look = 0.0
-        self._failures = 0
+        self._trained = -math.inf
 
     @property
     def pid(self) -> int:
@@ -83,62 +64,44 @@ class StandbyKeeper:
         return os.getpid()
 
     def tend(self, needed: bool) -> None:
-        """Keep one while someone may want to start a run: for ``idle`` seconds after it was ``needed``, and as long as
-        memory is not short."""
-        now = time.monotonic()
-        if needed:
-            self._needed = now
+        """Keep one for ``idle`` seconds after it was ``needed``, as long as memory is not short."""
         if self._given:
-            self._trained = now
-        if now < self._next_look:
-            return
-        self._next_look = now + _LOOK_S
+            self._trained = time.monotonic()
         self._forget_dead()
-        wanted = now - self._needed <= self._idle and psutil.virtual_memory().available >= LEAST_MEMORY
-        if self.waiting is not None and not wanted:
-            _log.info("The standby ends: nobody has needed it for %.0f s, or memory is short.", self._idle)
-            self._drop()
-        elif self.waiting is None and wanted and self._may_begin(now):
-            self._begin()
+        super().tend(needed)
 
-    def _may_begin(self, now: float) -> bool:
-        undisturbed = now - self._trained >= REST_S or has_spare_cores()
-        return undisturbed and self._failures < _MOST_FAILURES and now >= self._not_before
+    def _has_room(self) -> bool:
+        return psutil.virtual_memory().available >= LEAST_MEMORY
 
-    def _begin(self) -> None:
-        words = ["--compute"] if self._computes else []
-        command = [*self._command, *words, "--room", ROOM_FOR_TITLES]
+    def _may_begin(self) -> bool:
+        return time.monotonic() - self._trained >= REST_S or operating_system.usable_cores() >= _SPARE_CORES
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        command = [*self._command, "--room", ROOM_FOR_TITLES]
         self._environment = trainer_environment() | TITLES_ENVIRONMENT | {"CLEW_HOME": str(self._home)}
-        try:
-            self.waiting = subprocess.Popen(
-                command, stdin=subprocess.PIPE, env=self._environment, **operating_system.own_session()
-            )
-        except OSError as error:
-            _log.warning("A standby cannot be started: %s", error)
-            self._failed()
+        return subprocess.Popen(command, stdin=subprocess.PIPE, env=self._environment, **operating_system.own_session())
 
     def start(self, folder: Path, attempt: int, exercises: Path | None, environment: Mapping[str, str]) -> bool:
-        """Give the run to the standby; False when there is none for this run."""
+        """Give the run to the standby; False when there is none, or its environment is another one."""
         self._forget_dead()
         request = start_request(folder, attempt, exercises, environment)
-        standby, held = self.waiting, self._environment
-        if standby is None or standby.stdin is None or not suits(request, held, self._late):
-            return False
-        if self._computes and not fits(request, held):
+        wanted = {name: value for name, value in request.environment.items() if name not in _LATE}
+        standby = self.kept
+        if standby is None or standby.stdin is None or not wanted.items() <= self._environment.items():
             return False
         try:
             standby.stdin.write(as_line(request))
             standby.stdin.close()
         except OSError:  # it has just died
             return False
-        self.waiting, self._failures = None, 0
+        self.kept, self._failures = None, 0
         self._given[standby.pid] = str(folder), standby
         self._started.append(Started(folder=str(folder), pid=standby.pid))
         return True
 
     def receive(self) -> list[Started | StartRefused | GuardEnded]:
         """The runs that were given away and the guards that have ended since the last call."""
-        self._leaving = [process for process in self._leaving if process.poll() is None]
+        self._reap_leaving()
         found: list[Started | StartRefused | GuardEnded] = [*self._started]
         self._started = []
         for pid, (folder, guard) in list(self._given.items()):
@@ -149,29 +112,22 @@ class StandbyKeeper:
         return found
 
     def interrupt(self) -> None:
-        """Nobody waits for an import: a run that was given away has its guard already."""
+        """Does nothing: the guard of a run that was handed over is already there."""
 
     def close(self, wait: float = 5.0) -> None:
         """End the standby without a run; the others outlive this process."""
-        self._drop()
-        for process in self._leaving:
-            operating_system.wait_or_kill(process, wait)
+        super().close(wait)
         for _, guard in self._given.values():
             guard.returncode = guard.poll() or 0  # on purpose; no ResourceWarning for it
 
     def _forget_dead(self) -> None:
-        if self.waiting is not None and self.waiting.poll() is not None:
-            _log.warning("The standby has ended with exit code %s.", self.waiting.returncode)
+        if self.kept is not None and self.kept.poll() is not None:
+            _log.warning("The standby has ended with exit code %s.", self.kept.returncode)
             self._failed()
             self._drop()
 
-    def _failed(self) -> None:
-        self._failures += 1
-        self._not_before = time.monotonic() + _BACK_OFF_S * 2 ** (self._failures - 1)
-
-    def _drop(self) -> None:
-        standby, self.waiting = self.waiting, None
-        if standby is not None and standby.stdin is not None:
+    def _drop(self, kill: bool = False) -> None:
+        if self.kept is not None and self.kept.stdin is not None:
             with suppress(OSError):
-                standby.stdin.close()  # it ends with that, and so does its trainer
-            self._leaving.append(standby)
+                self.kept.stdin.close()  # it ends with that, and so does its trainer
+        super()._drop(kill)

@@ -19,41 +19,40 @@ from pathlib import Path
 from clew_agent.node.exit_codes import STOPPED
 from clew_agent.processes.guard import spawn, trainer_environment, watch_request
 from clew_agent.processes.nursery_messages import ROOM_FOR_TITLES, StartGuard, as_line, from_line
-from clew_agent.processes.standby import UNUSED
 from clew_shared.base import operating_system
 from clew_shared.base.terminal import prepare_output
 from clew_shared.journal.run_folder import RunFolder
 
 TRAINER = (sys.executable, "-P", "-m", "clew_agent.processes.standby_process", "trainer")
+_UNUSED = 0
+"""Exit code of a standby that no run was given to."""
 _BEGIN_S = 120.0
 """Seconds after which a trainer that has its run and no journal counts as hanging: all that time it may import."""
 _END_S = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m clew_agent.processes.standby_process guard|trainer [--compute]``: returns the exit code for how the
-    run ended, ``UNUSED`` without a run. ``--compute``: the trainer does beforehand what every run does alike."""
+    """``python -m clew_agent.processes.standby_process guard|trainer``: returns the exit code for how the run ended."""
     parser = argparse.ArgumentParser(prog="clew-agent standby")
     parser.add_argument("role", choices=("guard", "trainer"))
-    parser.add_argument("--compute", action="store_true")
     parser.add_argument("--room", help="is not read: it makes room for the titles of processes")
     options = parser.parse_args(argv)
     prepare_output()
-    return be_trainer(options.compute) if options.role == "trainer" else be_guard(options.compute)
+    return be_trainer() if options.role == "trainer" else be_guard()
 
 
 # --- The guard --------------------------------------------------------------------------------------------------------
 
 
-def be_guard(computes: bool) -> int:
+def be_guard() -> int:
     """Have a trainer prepare itself, wait for a run, give it to it and watch over it."""
     operating_system.restore_sigchld()
     operating_system.set_title("clew-agent guard standby")
-    waiting = WaitingTrainer(computes)
+    waiting = WaitingTrainer()
     request = from_line(sys.stdin.buffer.readline())
     if request is None:
         waiting.close()
-        return UNUSED
+        return _UNUSED
 
     def start(folder: RunFolder, attempt: int, exercises: Path | None) -> operating_system.Child:
         return waiting.take(request, lambda: spawn(folder, attempt, exercises))
@@ -65,8 +64,8 @@ class WaitingTrainer:
     """A trainer that prepares itself for a run which nobody has asked for yet. Raises ``OSError`` when the system
     refuses a process."""
 
-    def __init__(self, computes: bool) -> None:
-        words = [*TRAINER, *(["--compute"] if computes else []), "--room", ROOM_FOR_TITLES]
+    def __init__(self) -> None:
+        words = [*TRAINER, "--room", ROOM_FOR_TITLES]
         # What the import prints belongs to no run. If it fails, a fresh trainer fails as well, and prints into its log.
         nowhere = subprocess.DEVNULL
         self._process = subprocess.Popen(
@@ -158,18 +157,18 @@ class HandedOver:
 # --- The trainer ------------------------------------------------------------------------------------------------------
 
 
-def be_trainer(computes: bool) -> int:
+def be_trainer() -> int:
     """Import TensorFlow, wait for a run and train it."""
     operating_system.end_before_others()  # when memory runs out, what nobody uses goes first
     asked: list[int] = []
     with operating_system.stop_requests(asked.append):
         lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(lines,), name="request", daemon=True).start()
-        train = _prepare(computes, lines, asked)
+        train = _prepare(lines, asked)
         operating_system.set_title("clew-agent trainer standby")
         request = from_line(lines.get())
         if request is None or asked:
-            return STOPPED if asked else UNUSED
+            return STOPPED if asked else _UNUSED
         return train(request)
 
 
@@ -177,20 +176,18 @@ def _listen(lines: queue.SimpleQueue[bytes]) -> None:
     operating_system.wait_for_input(sys.stdin.fileno())
     line = sys.stdin.buffer.readline()
     if not line:  # nobody can send a run any more: it need not import to the end either
-        operating_system.exit_at_once(UNUSED)
+        operating_system.exit_at_once(_UNUSED)
     lines.put(line)
 
 
-def _prepare(computes: bool, lines: queue.SimpleQueue[bytes], asked: list[int]) -> Callable[[StartGuard], int]:
+def _prepare(lines: queue.SimpleQueue[bytes], asked: list[int]) -> Callable[[StartGuard], int]:
     """Do what can be done beforehand; as soon as a run is there, only what it needs. ``asked`` are the requests to
     stop until the run listens to them itself."""
-    from clew_agent.processes.nursery import Warm  # late: the guard needs none of it
+    from clew_agent.processes.nursery import WarmImports  # late: the guard needs none of it
 
-    warm = Warm()
+    warm = WarmImports()
     if lines.empty():
         warm.keep_data()
-    if computes and lines.empty():
-        warm.rehearse()
 
     def train(request: StartGuard) -> int:
         request.take_environment()

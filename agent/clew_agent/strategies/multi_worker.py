@@ -19,7 +19,6 @@ from clew_shared.base.problem import problem
 from clew_shared.cards import StrategyCard
 from clew_shared.params import describe
 
-CLUSTER = "TF_CONFIG"
 _REGISTER_S, _HEARTBEAT_S = 20, 30
 """Time limits in seconds. Without the first TensorFlow waits an hour until all have come, and this process can do
 nothing else meanwhile: its wait holds the interpreter. The second is TensorFlow's own watch over a step."""
@@ -52,7 +51,7 @@ class MultiWorker(Replicated):
         if devices > max(1, gpus):
             text = f"Without so many GPUs a node takes part with one device, not with {devices}."
             raise problem("spec.devices", text, "Choose 1 device, or the strategy mirrored on one node.", "devices")
-        workers = json.loads(os.environ[CLUSTER])["cluster"]["worker"]
+        workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
         _bound_the_wait(len(workers))
         communication = tf.distribute.experimental.CommunicationImplementation
         options = tf.distribute.experimental.CommunicationOptions(

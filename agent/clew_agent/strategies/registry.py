@@ -28,13 +28,13 @@ class StrategyEntry:
     """What is known of a strategy before TensorFlow is imported.
 
     ``roles`` are those of a run's other processes, in the order in which they take the nodes; none where all do the
-    same. ``check`` says what is wrong with a spec beyond what the card says. ``on_servers``: a
-    coordinator hands batches out to workers, with an engine of its own (``training.servers``).
+    same. ``check`` says what is wrong with a spec beyond what the card says. ``build`` names the function that
+    makes the engine.
     """
 
     roles: Callable[[RunSpec], Sequence[Role]] = lambda _: ()
     check: Callable[[RunSpec], Iterator[Problem]] = lambda _: iter(())
-    on_servers: bool = False
+    build: str = "clew_agent.trainer.attempt:build_in_step"
 
 
 STRATEGIES = {
@@ -43,15 +43,17 @@ STRATEGIES = {
     "local-sgd": StrategyEntry(),
     "multi-worker": StrategyEntry(),
     "parameter-server": StrategyEntry(
-        lambda spec: [Role(*one) for one in cluster_settings.roles(spec)], cluster_settings.check, on_servers=True
+        roles=lambda spec: [Role(*one) for one in cluster_settings.roles(spec)],
+        check=cluster_settings.check,
+        build="clew_agent.trainer.cluster:build_on_servers",
     ),
 }
 """All strategies in the order in which they are offered. Each has a module here of the same name, with its ``CARD``
-and, unless it is on servers, ``make``. That imports TensorFlow, which the supervisor may not."""
+and, if its engine is built in step, ``make``. That imports TensorFlow, which the supervisor may not."""
 
 
 def entry(strategy: str) -> StrategyEntry:
-    """What is known of a strategy; of one that this version does not have, nothing."""
+    """Returns the entry of a strategy, an empty one if this version does not have it."""
     return STRATEGIES.get(strategy, StrategyEntry())
 
 

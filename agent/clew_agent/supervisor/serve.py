@@ -19,7 +19,9 @@ from clew_agent.node.allocation import JOB, Allocation, read_allocation
 from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
 from clew_agent.processes.guard_mark import forget_dead
-from clew_agent.processes.run_starter import RunStarter, make_starter
+from clew_agent.processes.nursery_client import NURSERY, NurseryClient
+from clew_agent.processes.run_starter import RunStarter
+from clew_agent.processes.standby_keeper import StandbyKeeper
 from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.launcher import GUARD, Launcher
@@ -173,7 +175,19 @@ def _overtaken(places: Places, mine: AgentAddress) -> bool:
 def _starter(places: Places, options: Options, devices: Devices, router: GuardedRouter) -> RunStarter | None:
     if options.fresh or options.guard != GUARD:
         return None
-    return make_starter(places.home, len(devices.gpus), options.fork, router.watch, router.unwatch, options.own)
+    if not options.fork or not may_fork(len(devices.gpus)):
+        return StandbyKeeper(places.home)
+    # The run that an agent of its own is started for is there already: its nursery prepares nothing for others first.
+    command = (*NURSERY, "--bare") if options.own else NURSERY
+    return NurseryClient(places.home, router.watch, router.unwatch, command)
+
+
+def may_fork(gpus: int) -> bool:
+    """Whether a run may begin as a copy of a warm process here: on Linux, as long as no GPU is involved.
+
+    Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
+    """
+    return operating_system.FORKS_SAFELY and not gpus
 
 
 def _address(agent: str, router: GuardedRouter) -> AgentAddress:

@@ -1,5 +1,4 @@
-"""The other processes of a run, as the trainer sees them; those on servers form a cluster, which it renews and
-disturbs on request."""
+"""The cluster of a run on parameter servers: the trainer builds its engine on it, renews and disturbs it."""
 
 from __future__ import annotations
 
@@ -10,46 +9,48 @@ from typing import TYPE_CHECKING
 from clew_agent.peers.messages import SILENCE_S
 from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies.cluster_settings import MOST_WORKERS, ParameterServerSettings
+from clew_agent.trainer.attempt import Attempt, CheckedRun, workers_text
 from clew_agent.trainer.control import StopAsked
+from clew_agent.trainer.failures import unreachable
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Event, Log, Peer
+from clew_shared.params import build as build_params
 from clew_shared.wire.messages import DisturbCluster
 
 if TYPE_CHECKING:
     from clew_agent.strategies.parameter_server import ServerCluster
+    from clew_agent.training.servers.engine import ServerEngine
 
 _KNOWN_WITHIN_S = SILENCE_S + 3.0
 """Seconds within which the reason of a failed update is known: a server that is frozen is found by its silence."""
 _TRIES = 3
 """Number of times that the cluster may form for one lost server. The new server listens at the old one's port, and to a
 worker that has tried to connect meanwhile gRPC refuses calls there until it tries again, later after each attempt."""
-_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
-"""The errors that TensorFlow raises in a step when another process of the run is gone."""
-_NO_CLUSTER = Problem("cluster.none", "This run has no parameter-server cluster that trains.", "", "run")
 
 
-def unreachable(error: BaseException) -> bool:
-    """Whether TensorFlow says by ``error`` that another process is gone."""
-    return type(error).__name__ in _UNREACHABLE
+def build_on_servers(attempt: Attempt, checked: CheckedRun) -> ServerEngine:
+    """Builds the engine on the workers and servers, as soon as they are there. Raises ``ProblemError`` and
+    ``StopAsked``."""
+    from clew_agent.training.servers.engine import ServerEngine
 
-
-class InStep:
-    """Processes that all do the same blocks, or none beside the trainer's own."""
-
-    def __init__(self, peers: Peers | None = None) -> None:
-        self._peers = peers
-
-    def check(self) -> None:
-        """Raises ``ProblemError`` when one is lost."""
-        if self._peers is not None:
-            self._peers.check()
-
-    def refuses(self, command: DisturbCluster) -> Problem | None:
-        """Refuses everything."""
-        return _NO_CLUSTER
-
-    def disturb(self, command: DisturbCluster) -> None:
-        """Does nothing."""
+    spec = checked.spec
+    if (peers := attempt.peers) is not None:
+        attempt.staged("peers", lambda: peers.gather(attempt.go_on), workers_text)
+    settings = build_params(ParameterServerSettings, spec.options)
+    attempt.cluster = run = ClusterRun(settings, attempt.peers, attempt.recorder.put, attempt.go_on)
+    cluster = attempt.staged("cluster", run.form)
+    return attempt.staged(
+        "build",
+        lambda: ServerEngine(
+            checked.exercise,
+            checked.settings,
+            spec.seed,
+            checked.data,
+            cluster=cluster,
+            clusters=run,
+            precision=spec.precision,
+        ),
+    )
 
 
 class ClusterRun:
@@ -142,11 +143,6 @@ class ClusterRun:
                 raise problem("cluster.server", "A parameter server is lost.")
             if not self._peers.complete:  # a block lasts until the missing worker is there
                 self._go_on()
-
-    def check(self) -> None:
-        """Raises ``ProblemError`` when a process is lost and cannot be replaced."""
-        if self._peers is not None:
-            self._peers.check()
 
     def refuses(self, command: DisturbCluster) -> Problem | None:
         """Says why the cluster cannot be disturbed so; None when it can. May be called in any thread."""

@@ -14,7 +14,6 @@ import platform
 import shutil
 import time
 import zlib
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,9 +32,6 @@ _FRESH_S = 60.0
 """Seconds: a younger file without a checksum belongs to a run that is beginning right now; it got its name when it was
 complete."""
 _CPU = Path("/proc/cpuinfo")
-_sound: dict[Path, tuple[int, int, int]] = {}
-"""The files that were read and matched their checksums, and how they were then: a standby trainer has read all before
-its run begins."""
 
 
 def environment(places: Places) -> dict[str, str]:
@@ -55,10 +51,10 @@ def cache_folder(places: Places) -> Path:
     return places.private / "xla" / hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
-def in_use(places: Places, environ: Mapping[str, str] = os.environ) -> Path | None:
+def in_use(places: Places) -> Path | None:
     """The cache folder if this process is set to use it."""
     folder = cache_folder(places)
-    return folder if environ.get(VARIABLE) == _FLAGS + str(folder) else None
+    return folder if os.environ.get(VARIABLE) == _FLAGS + str(folder) else None
 
 
 def prepare(places: Places) -> None:
@@ -74,12 +70,6 @@ def prepare(places: Places) -> None:
         vet(folder)
     else:
         del os.environ[VARIABLE]
-
-
-def has_room(places: Places, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a process that has compiled already may go on: it can no longer be set not to use the cache."""
-    folder = in_use(places, environ)
-    return folder is None or _is_roomy(folder)
 
 
 def _is_roomy(folder: Path) -> bool:
@@ -108,22 +98,10 @@ def vouch(folder: Path) -> None:
 
 
 def _is_sound(path: Path) -> bool:
-    """Whether a file is sound. What this process has found sound is so as long as nobody writes it again."""
     try:
-        state = _state(path)
-        if _sound.get(path) != state:
-            if _checksum_file(path).read_text(encoding="ascii") != checksum(path):
-                return False
-            _sound[path] = state
+        return _checksum_file(path).read_text(encoding="ascii") == checksum(path)
     except (OSError, UnicodeDecodeError):
         return _age(path) < _FRESH_S and not _checksum_file(path).exists()
-    return True
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    """Changes when a file is written again: its length, the time of the last change, its inode."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _age(path: Path) -> float:

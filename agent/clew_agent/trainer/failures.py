@@ -8,7 +8,6 @@ import time
 import msgspec
 
 from clew_agent.node.exit_codes import FAILED
-from clew_agent.trainer.cluster import unreachable
 from clew_agent.trainer.control import JobEnds
 from clew_agent.trainer.loop import stopped
 from clew_shared.base import operating_system
@@ -24,8 +23,15 @@ _OUT_OF_MEMORY = ("ResourceExhaustedError", "MemoryError")
 _GPU_IS_FULL = re.compile(r"CUDA_ERROR_OUT_OF_MEMORY|cudaSetDevice\(\).*out of memory")
 _GPU_MAY_BE_FULL = re.compile(r"without (BLAS|DNN) support")
 """cuBLAS or cuDNN could not begin, mostly for want of memory. The reason is in an earlier line of the log."""
+_UNREACHABLE = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "InternalError")
+"""The errors that TensorFlow raises in a step when another process of the run is gone."""
 _STACK = re.compile(r"Graph execution error:|Detected at node .* defined at|\s*File \"|\s*$|\d+ root error\(s\) found")
 """The lines with which TensorFlow surrounds an error inside of a graph: where the node was made, line by line."""
+
+
+def unreachable(error: BaseException) -> bool:
+    """Whether TensorFlow says by ``error`` that another process is gone."""
+    return type(error).__name__ in _UNREACHABLE
 
 
 def failed(found: Problem, step: int, exit_code: int = FAILED) -> State:

@@ -39,25 +39,27 @@ _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""
 
 
-class Processes(Protocol):
+class Peers(Protocol):
     """The other processes of a run, while it trains."""
 
     def check(self) -> None:
         """Raises ``ProblemError`` when training cannot go on, because one of them is lost."""
 
-    def refuses(self, command: DisturbCluster) -> Problem | None:
-        """Says why they cannot be disturbed so; None when they can. May be called in any thread."""
+
+class Cluster(Protocol):
+    """Other processes that can be disturbed."""
 
     def disturb(self, command: DisturbCluster) -> None:
-        """Does what ``refuses`` does not refuse."""
+        """Do what was asked and not refused."""
 
 
 class Loop:
     """Trains ``engine`` to its end or until it is asked to stop, and records everything.
 
     ``start`` says where the ``attempt`` began and what it knows of earlier ones, ``timekeeper`` when the job around the
-    run is over. ``processes`` are the run's other processes, ``endings`` may end it before its last step, ``tracing``
-    records what its steps do. A full disk may hold up a checkpoint as long as the ``recorder`` has patience.
+    run is over. ``peers`` are the run's other processes, ``cluster`` disturbs them if that is possible, ``endings`` may
+    end it before its last step, ``tracing`` records what its steps do. A full disk may hold up a checkpoint as long as
+    the ``recorder`` has patience.
     """
 
     def __init__(
@@ -70,7 +72,8 @@ class Loop:
         attempt: int = 1,
         start: AttemptStart | None = None,
         timekeeper: Timekeeper | None = None,
-        processes: Processes | None = None,
+        peers: Peers | None = None,
+        cluster: Cluster | None = None,
         endings: Sequence[Ending] = (),
         tracing: StepTracing | None = None,
     ) -> None:
@@ -85,7 +88,7 @@ class Loop:
         self._saved = folder.checkpoints
         self._patience = recorder.patience
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
-        self._processes = processes
+        self._peers, self._cluster = peers, cluster
         self._endings = endings
         self._tracing = tracing or StepTracing(None, recorder.put)
         self._next_look = 0.0
@@ -221,8 +224,8 @@ class Loop:
         while True:
             self._time.look(self._course.step, self._course.steps, idle=paused)
             self._look_for_successor()
-            if self._processes is not None:
-                self._processes.check()
+            if self._peers is not None:
+                self._peers.check()
             for command in self._commands.take():
                 if isinstance(command, Stop):
                     return self._stop(command)
@@ -242,8 +245,8 @@ class Loop:
             self._set_live(command)
         elif isinstance(command, TraceSteps):
             self._tracing.ask(command.steps)
-        elif self._processes is not None:
-            self._processes.disturb(command)
+        elif self._cluster is not None:
+            self._cluster.disturb(command)
 
     def _set_live(self, command: SetLive) -> None:
         """Changes a live hyperparameter. A new word counts more than what was changed later on in an earlier

@@ -32,10 +32,10 @@ def check_spec(spec: RunSpec, catalogue: Catalogue, search: Search, revision: in
         card = find_card(catalogue.exercises, spec.exercise)
     except ProblemError as error:
         return (*found, *error.problems)
-    return (*found, *misfits(spec, card, search, revision))
+    return (*found, *check_against_card(spec, card, search, revision))
 
 
-def misfits(spec: RunSpec, card: ExerciseCard, search: Search, revision: int = 0) -> tuple[Problem, ...]:
+def check_against_card(spec: RunSpec, card: ExerciseCard, search: Search, revision: int = 0) -> tuple[Problem, ...]:
     """Returns all that does not fit the exercise of ``card``: file, hyperparameters, preset, strategy, length and
     data."""
     if card.problem is not None:

@@ -24,7 +24,7 @@ from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
 from clew_agent.peers.processes import StartPeer, spawn
 from clew_agent.trainer import checkpoints
-from clew_agent.trainer.attempt import LoadData, RunAttempt
+from clew_agent.trainer.attempt import Attempt, LoadData, run
 from clew_agent.trainer.control import ControlRequests, JobEnds, TimeIsUp
 from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.failures import failed
@@ -89,8 +89,8 @@ def train(
     recorder.start()
     with _stop_signals(folder.path.name, commands, deadline, asked):
         timekeeper = Timekeeper(deadline, commands, folder.path.name, recorder.put)
-        last = RunAttempt(folder, attempt, recorder, commands, timekeeper, exercises, load_data, start_peer).run()
-        return finish(folder, attempt, recorder, last)
+        this = Attempt(folder, attempt, recorder, commands, timekeeper, exercises, load_data, start_peer)
+        return finish(folder, attempt, recorder, run(this))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ vanish."""
 
 
 @dataclass(frozen=True)
-class Assembly:
+class BuiltModel:
     """A model whose variables are made, all of them under our own names in ``state``, and its traced step."""
 
     model: Model
@@ -56,7 +56,7 @@ class Assembly:
         return values
 
 
-class Recipe:
+class RunPlan:
     """What one run trains. It can be assembled again, on other devices, and has one course all the same.
 
     Raises ``ProblemError`` for an exercise or data that cannot be trained.
@@ -70,7 +70,7 @@ class Recipe:
         self._settings = settings
         self._setup = Setup(settings, seed, data, fused=not exercise.jit)
 
-    def assemble(self, strategy: Strategy) -> Assembly:
+    def assemble(self, strategy: Strategy) -> BuiltModel:
         """Makes the model and the step on the devices of ``strategy``."""
         exercise, setup, plan = self.exercise, self._setup, Plan.of(self._settings)
         with strategy.scope():
@@ -91,9 +91,9 @@ class Recipe:
             state=tuple(state.values()),
         )
         wanted = [spec.name for spec in exercise.metrics if not spec.per_step]
-        return Assembly(model, state, step, _evaluators(model, wanted))
+        return BuiltModel(model, state, step, _evaluators(model, wanted))
 
-    def course(self, made: Assembly) -> Course:
+    def course(self, made: BuiltModel) -> Course:
         """The course of the run."""
         return Course(
             self._settings,
@@ -104,7 +104,7 @@ class Recipe:
             watch=made.model.watch,
         )
 
-    def pictures(self, made: Assembly, course: Course) -> Pictures:
+    def pictures(self, made: BuiltModel, course: Course) -> Pictures:
         """The pictures of the run."""
         data = self._setup.data
         names = data.class_names if data is not None else ()

@@ -17,15 +17,18 @@ from clew_agent.engine.base import StepParts
 from clew_agent.engine.blocks import BlockSizer, TrainedBlock
 from clew_agent.engine.footprint import image_bytes
 from clew_agent.strategies.base import Strategy, copies
+from clew_agent.strategies.registry import make_strategy
 from clew_agent.strategies.single import Single
 from clew_agent.training import state
-from clew_agent.training.assembly import Recipe
+from clew_agent.training.assembly import RunPlan
 from clew_agent.training.exercise import Exercise, Model
+from clew_agent.training.runtime import run_operations_plainly
 from clew_agent.training.state import check_resumable
 from clew_agent.training.step import BlockProgram, capacity
 from clew_agent.training.timing import measure_parts
 from clew_shared.journal.events import Event
-from clew_shared.params import Params
+from clew_shared.params import Params, build
+from clew_shared.spec import RunSpec
 
 WARM_UP_STEPS, WARM_UP_S = (1, 1, 8, 64), 0.0015
 """Steps of the calls that warm up; one after the first that lasts longer than ``WARM_UP_S`` seconds is the last.
@@ -56,7 +59,7 @@ class Engine:
         block_steps: BlockSteps | None = None,
         lead: Lead | None = None,
     ) -> None:
-        recipe = Recipe(exercise, settings, seed, data, precision)
+        recipe = RunPlan(exercise, settings, seed, data, precision)
         self._strategy = strategy or Single()
         self._made = recipe.assemble(self._strategy)
         self.course = recipe.course(self._made)
@@ -216,3 +219,18 @@ class Engine:
 
     def _settled(self) -> AbstractContextManager[object]:
         return self._strategy.settled(tuple(self._made.state.values()))
+
+
+def make_engine(
+    exercise: Exercise[Any],
+    spec: RunSpec,
+    data: DataSet | None,
+    joined: Callable[[], None] = lambda: None,
+    lead: Lead | None = None,
+) -> Engine:
+    """Makes the engine that ``spec`` asks for; ``joined`` is called when this process belongs to the run's cluster."""
+    strategy = make_strategy(spec.strategy, spec.devices, spec.options, spec.nodes)
+    joined()
+    run_operations_plainly()
+    settings = build(exercise.Settings, spec.params)
+    return Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision, lead=lead)

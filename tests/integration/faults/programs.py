@@ -40,7 +40,7 @@ def serve(words: Sequence[str]) -> int:
 
     def warm(places: Places, options: Any, devices: Any, router: GuardedRouter) -> RunStarter:
         if "--no-fork" in words:
-            return StandbyKeeper(places.home, computes=False, command=(*PROGRAM, "standby", "guard"))
+            return StandbyKeeper(places.home, command=(*PROGRAM, "standby", "guard"))
         return NurseryClient(places.home, router.watch, router.unwatch, (*PROGRAM, "nursery"))
 
     if "--fresh" not in words:
@@ -68,9 +68,7 @@ def clew(words: Sequence[str]) -> int:
 def nursery(words: Sequence[str]) -> int:
     """The nursery; what it warms is the stand-in."""
     from clew_agent.processes import nursery as real
-    from clew_agent.processes import standby
 
-    standby.fits = lambda *_: True  # the stand-in is in no catalogue, and does not mind
     _warm_the_stand_in()
     return real.main(words)
 
@@ -99,9 +97,6 @@ def _warm_the_stand_in() -> None:
         def keep_data(self) -> None:
             pass
 
-        def rehearse(self) -> None:
-            time.sleep(WARMING_S / 4)
-
         def train(
             self,
             folder: RunFolder,
@@ -115,7 +110,7 @@ def _warm_the_stand_in() -> None:
                 signal.raise_signal(signal.SIGINT)
             return int(self._trainer.train(folder, attempt, exercises, asked=asked))
 
-    real.Warm = Warm  # type: ignore[assignment,misc]
+    real.WarmImports = Warm  # type: ignore[assignment,misc]
 
 
 def guard(words: Sequence[str]) -> int:
@@ -145,9 +140,9 @@ def put_in_the_stand_in() -> Any:
     """The trainer's module, whose import and build are the stand-in's from now on."""
     from clew_agent.trainer import trainer as real
     from clew_shared.params import build
-    from tests.stand_in.engine import CARD, StandInSettings, stand_in
+    from tests.stand_in import engine
 
-    vars(real)["RunAttempt"] = stand_in(lambda _exercise: CARD, partial(build, StandInSettings))
+    engine.put_in_the_stand_in(lambda _exercise: engine.CARD, partial(build, engine.StandInSettings))
     return real
 
 

@@ -30,14 +30,14 @@ pytestmark = pytest.mark.needs("fork")
 
 MADE_OF = """
 import json, os, sys
-from clew_agent.processes.nursery import Warm
+from clew_agent.processes.nursery import WarmImports
 import numpy as np
 from clew_agent.trainer import first_frame as beginning
 from clew_shared.base import operating_system as posix
 from clew_shared.base.places import find_places
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import (RunSpec, to_toml)
-warm = Warm()
+warm = WarmImports()
 warm.keep_data()
 from clew_agent.training import images  # an exercise may import it in a copy, before all else
 (kept,) = warm.data.kept
@@ -88,7 +88,7 @@ from clew_shared.base import operating_system
 ours, theirs = operating_system.packet_pair()
 send(ours, StartGuard(folder="/nowhere", attempt=1))
 ours.close()
-nursery.Warm = None
+nursery.WarmImports = None
 nursery.main(["--channel", str(theirs.detach())])
 print("nothing imported")
 """
@@ -154,19 +154,10 @@ def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tupl
     assert held_out(folder / spec.run) == held_out(tmp_path / "alone")
 
 
-def test_a_copy_that_waits_for_a_run_costs_little_memory(serving: Callable[..., tuple[Agent, Viewer]]) -> None:
-    server, _ = serving()
-    waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
-    nursery = waiting.parent().parent()  # type: ignore[union-attr]
-    assert nursery is not None
-    assert waiting.memory_full_info().uss < nursery.memory_info().rss / 3, "it shares what the nursery has"
-
-
-@pytest.mark.parametrize("words", [(), ("--no-fork",)], ids=["fork", "no-fork"])
 def test_a_run_that_a_standby_takes_is_the_same_run(
-    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]], words: tuple[str, ...]
+    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]
 ) -> None:
-    server, viewer = serving(*words)
+    server, viewer = serving("--no-fork")
     waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
     spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000003", data="digits", params={"steps": 30})
     viewer.start(spec)
@@ -182,7 +173,7 @@ def test_a_run_that_a_standby_takes_is_the_same_run(
     assert held_out(folder) == held_out(tmp_path / "alone")
     another = wait_until(lambda: titled(server, "clew-agent trainer standby"), "the next one")
     server.kill()
-    wait_until(lambda: not psutil.pid_exists(another.pid), "its end, with the nursery's")
+    wait_until(lambda: not psutil.pid_exists(another.pid), "its end, with the agent's")
 
 
 def titled(server: Agent, title: str) -> psutil.Process | None:

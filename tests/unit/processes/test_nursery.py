@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clew_agent.processes import nursery_client
+from clew_agent.processes import nursery_client, run_starter
 from clew_agent.processes.nursery import Nursery
 from clew_agent.processes.nursery_client import NurseryClient
 from clew_agent.processes.nursery_messages import GuardEnded, Started, StartGuard, StartRefused, send
-from clew_agent.processes.run_starter import may_fork
 from clew_agent.supervisor import launcher as launcher_module
 from clew_agent.supervisor.launcher import Launcher
+from clew_agent.supervisor.serve import may_fork
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_shared.base import operating_system
 from clew_shared.journal.lifecycle import RunState
@@ -105,7 +105,7 @@ def test_what_a_lost_nursery_was_asked_for_is_refused_and_another_comes_later(
     monkeypatch: pytest.MonkeyPatch,
     expect_logs: LogBook,
 ) -> None:
-    monkeypatch.setattr(nursery_client, "_BACK_OFF_S", 0.05)
+    monkeypatch.setattr(run_starter, "_BACK_OFF_S", 0.05)
     nursery = client(program)
     first = nursery.pid
     expect_logs("(?i)nursery")
@@ -126,7 +126,7 @@ def test_what_a_lost_nursery_was_asked_for_is_refused_and_another_comes_later(
 def test_after_five_failures_no_other_is_tried(
     program: str, client: Callable[..., NurseryClient], monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
 ) -> None:
-    monkeypatch.setattr(nursery_client, "_BACK_OFF_S", 0.0)
+    monkeypatch.setattr(run_starter, "_BACK_OFF_S", 0.0)
     nursery = client(program)
     seen = set()
     expect_logs("(?i)nursery")

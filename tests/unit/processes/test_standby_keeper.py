@@ -15,12 +15,11 @@ import pytest
 
 from clew_agent.node.devices import GIVEN
 from clew_agent.node.exit_codes import STOPPED
-from clew_agent.processes import standby_keeper, standby_process
+from clew_agent.processes import run_starter, standby_keeper, standby_process
 from clew_agent.processes.nursery_messages import GuardEnded, Started
 from clew_agent.processes.standby_keeper import StandbyKeeper
 from clew_agent.processes.standby_process import HandedOver
 from clew_shared.base import operating_system
-from clew_shared.spec import RunSpec, to_toml
 from tests.guards import LogBook
 from tests.integration.agents import wait_for
 
@@ -42,9 +41,9 @@ Make = Callable[..., StandbyKeeper]
 def make(tmp_path: Path) -> Iterator[Make]:
     made: list[StandbyKeeper] = []
 
-    def keeper(program: str = OBEDIENT, computes: bool = False, idle: float = 600.0) -> StandbyKeeper:
-        made.append(StandbyKeeper(tmp_path, computes, [sys.executable, "-c", program], idle))
-        turn(made[-1])
+    def keeper(program: str = OBEDIENT, idle: float = 600.0) -> StandbyKeeper:
+        made.append(StandbyKeeper(tmp_path, [sys.executable, "-c", program], idle))
+        made[-1].tend(needed=True)
         return made[-1]
 
     yield keeper
@@ -55,11 +54,6 @@ def make(tmp_path: Path) -> Iterator[Make]:
         each.close()
 
 
-def turn(keeper: StandbyKeeper, needed: bool = True) -> None:
-    keeper._next_look = 0.0
-    keeper.tend(needed)
-
-
 @pytest.fixture(autouse=True)
 def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standby_keeper, "LEAST_MEMORY", 0)
@@ -67,7 +61,7 @@ def plenty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_run_is_given_to_the_one_that_waits(make: Make, tmp_path: Path) -> None:
     keeper = make()
-    waiting = keeper.waiting
+    waiting = keeper.kept
     assert waiting is not None
     assert keeper.start(tmp_path, 1, None, {GIVEN: "CPU"})
     told = keeper.receive() + wait_for(keeper.receive, "the guard's end")
@@ -86,73 +80,65 @@ def test_while_a_run_trains_the_next_one_begins_only_where_cores_are_to_spare(
     keeper = make(TRAINS)
     assert keeper.start(tmp_path, 1, None, {})
     monkeypatch.setattr(standby_keeper, "REST_S", 3600.0)
-    turn(keeper)
-    assert (keeper.waiting is not None) == another
+    keeper.tend(needed=True)
+    assert (keeper.kept is not None) == another
 
 
 def test_where_memory_is_short_none_is_begun_and_the_one_that_waits_ends(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper = make()
-    waiting = keeper.waiting
+    waiting = keeper.kept
     assert waiting is not None
     monkeypatch.setattr(standby_keeper, "LEAST_MEMORY", 1 << 62)
-    turn(keeper)
+    keeper.tend(needed=True)
     assert waiting.wait(30) == 0
-    turn(keeper)
-    assert keeper.waiting is None
+    keeper.tend(needed=True)
+    assert keeper.kept is None
 
 
 def test_it_ends_when_nobody_needs_it(make: Make) -> None:
     keeper = make(idle=0.0)
-    waiting = keeper.waiting
+    waiting = keeper.kept
     assert waiting is not None
     time.sleep(0.01)
-    turn(keeper, needed=False)
-    assert (waiting.wait(30), keeper.waiting) == (0, None)
+    keeper.tend(needed=False)
+    assert (waiting.wait(30), keeper.kept) == (0, None)
 
 
 def test_after_five_that_ended_without_a_run_no_other_is_begun(
     make: Make, monkeypatch: pytest.MonkeyPatch, expect_logs: LogBook
 ) -> None:
-    monkeypatch.setattr(standby_keeper, "_BACK_OFF_S", 0.0)
+    monkeypatch.setattr(run_starter, "_BACK_OFF_S", 0.0)
     keeper, seen = make(DIES), set()
     expect_logs("The standby has ended with exit code 3")
     for _ in range(16):
-        seen.add(keeper.waiting)
-        if keeper.waiting is not None:
-            keeper.waiting.wait(30)
-        turn(keeper)
+        seen.add(keeper.kept)
+        if keeper.kept is not None:
+            keeper.kept.wait(30)
+        keeper.tend(needed=True)
     assert len(seen - {None}) == 5
-    assert keeper.waiting is None
+    assert keeper.kept is None
 
 
 def test_one_that_has_just_died_gets_no_run(make: Make, tmp_path: Path, expect_logs: LogBook) -> None:
     keeper = make(DIES)
     expect_logs("The standby has ended")
-    assert keeper.waiting is not None
-    keeper.waiting.wait(30)
+    assert keeper.kept is not None
+    keeper.kept.wait(30)
     assert not keeper.start(tmp_path, 1, None, {})
     assert keeper.receive() == []
 
 
 def test_a_run_with_another_environment_begins_fresh_and_the_standby_stays(make: Make, tmp_path: Path) -> None:
     keeper = make()
-    waiting = keeper.waiting
+    waiting = keeper.kept
     assert not keeper.start(tmp_path, 1, None, {"TF_XLA_FLAGS": "of its own"})
-    assert keeper.waiting is waiting
+    assert keeper.kept is waiting
 
 
-def test_a_trainer_that_has_computed_nothing_can_have_any_gpu_and_any_exercise(make: Make, tmp_path: Path) -> None:
+def test_a_trainer_that_has_computed_nothing_can_have_any_gpu(make: Make, tmp_path: Path) -> None:
     assert make().start(tmp_path, 1, None, {GIVEN: "H100 (1)", "CUDA_VISIBLE_DEVICES": "1"})
-
-
-@pytest.mark.parametrize(("exercise", "takes"), [("softmax", True), ("somebodys-own", False)])
-def test_a_trainer_that_has_computed_gets_only_what_fits_it(
-    make: Make, tmp_path: Path, exercise: str, takes: bool
-) -> None:
-    (tmp_path / "spec.toml").write_text(to_toml(RunSpec(exercise=exercise)))
-    assert make(computes=True).start(tmp_path, 1, None, {}) == takes
 
 
 # --- The guard's end of its trainer -----------------------------------------------------------------------------------
@@ -222,12 +208,12 @@ def test_a_trainer_whose_guard_has_gone_ends_in_the_middle_of_its_import(tmp_pat
     program = f"""
 import time
 from clew_agent.processes import standby_process
-def prepare(computes, lines, asked):
+def prepare(lines, asked):
     import numpy  # on Windows a thread that reads standard input would keep this one from loading libraries
     open({str(tmp_path / "imports")!r}, "w").close()
     time.sleep(600)
 standby_process._prepare = prepare
-standby_process.be_trainer(False)
+standby_process.be_trainer()
 """
     trainer = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     wait_for((tmp_path / "imports").exists, "the import")

@@ -15,7 +15,6 @@ from clew_agent.catalogue import exercise_files
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.exercises import linear_regression
 from clew_agent.supervisor.tracked_run import TrackedRun
-from clew_agent.trainer import compile_cache
 from clew_agent.trainer.first_frame import quick_card
 from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
 from clew_gui.session.links.fetcher import Fetcher
@@ -139,27 +138,6 @@ def test_a_run_reads_one_exercise_file_and_makes_no_card_that_is_known(monkeypat
     assert find_exercise("softmax", None, card)[1] is card
     other = msgspec.structs.replace(card, source_hash="of another file")
     assert find_exercise("softmax", None, other)[1] == card, "made from the file itself"
-
-
-def test_a_compiled_program_that_was_found_sound_is_read_again_only_when_it_was_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program, read = tmp_path / "one.pb", list[str]()
-    program.write_bytes(b"compiled")
-    compile_cache.vouch(tmp_path)
-    checksum = compile_cache.checksum
-
-    def noted(path: Path) -> str:
-        read.append(path.name)
-        return checksum(path)
-
-    monkeypatch.setattr(compile_cache, "checksum", noted)
-    compile_cache.vet(tmp_path)
-    compile_cache.vet(tmp_path)
-    assert read == ["one.pb"]
-    program.write_bytes(b"compi")
-    compile_cache.vet(tmp_path)
-    assert not program.exists(), "damaged since"
 
 
 def test_the_slides_curve_is_that_of_numpy() -> None:

@@ -16,7 +16,7 @@ from clew_agent.engine.base import StepParts
 from clew_agent.engine.blocks import BlockSizer, TrainedBlock
 from clew_agent.strategies.parameter_server import ServerCluster
 from clew_agent.training import state
-from clew_agent.training.assembly import Assembly, Recipe
+from clew_agent.training.assembly import BuiltModel, RunPlan
 from clew_agent.training.exercise import Exercise
 from clew_agent.training.servers.updates import Servers, TornError
 from clew_shared.base.problem import problem
@@ -56,7 +56,7 @@ class ServerEngine:
         clusters: Clusters,
         precision: str = "float32",
     ) -> None:
-        self._recipe = Recipe(exercise, settings, seed, data, precision)
+        self._recipe = RunPlan(exercise, settings, seed, data, precision)
         self._clusters = clusters
         self._made, self._servers = self._assemble(cluster)
         self.course = self._recipe.course(self._made)
@@ -65,7 +65,7 @@ class ServerEngine:
         self._pictures = self._recipe.pictures(self._made, self.course)
         self._safe = dict[str, npt.NDArray[Any]]()
 
-    def _assemble(self, cluster: ServerCluster) -> tuple[Assembly, Servers]:
+    def _assemble(self, cluster: ServerCluster) -> tuple[BuiltModel, Servers]:
         made = self._recipe.assemble(cluster)
         if len(made.model.parts) != 1 or made.model.parts[0].repeats != 1 or made.model.state:
             text = "Parameter servers train models of one part without moving averages, not this one."
