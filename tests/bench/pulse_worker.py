@@ -39,7 +39,7 @@ def sample(folder: RunFolder, trainer: int) -> Callable[[], int]:
 
     def work() -> int:
         operating_system.die_with_parent(by_force=True)
-        with sampling(lambda: trainer, samples_to_trainer(folder, 1).add, folder, 1):
+        with sampling(lambda: trainer, samples_to_trainer(folder, 1).add):
             while True:
                 time.sleep(60)
 

@@ -124,7 +124,7 @@ def _watch(
     _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     deliver = samples_to_trainer(folder, attempt).add
-    sampled = partial(sampling, deliver=deliver, folder=folder, attempt=attempt)
+    sampled = partial(sampling, deliver=deliver)
     exit_code, asked = _train(start, on_wait, deadline, sampled)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
         exit_code = STOPPED  # Python itself, interrupted while it starts, says that it failed
