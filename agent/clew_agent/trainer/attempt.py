@@ -341,7 +341,6 @@ class RunAttempt:
             shared_cores=operating_system.usable_cores() if self._sharing(task.spec, engine) > 1 else 0,
             input_seconds=engine.parts.input_seconds,
             reduce_seconds=engine.parts.reduce_seconds,
-            image_bytes=engine.parts.image_bytes,
         )
         self._recorder.put(schema)
         self._trained = True

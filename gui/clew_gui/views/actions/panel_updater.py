@@ -336,7 +336,7 @@ class PanelUpdater:
         place = form.place()
         site = place.site if place is not None else ""
         there = [run for run in self._model.runs() if run.site == site]
-        form.show_cost(*estimate(form.spec(), self._model.card, there))
+        form.show_cost(estimate(form.spec(), self._model.card, there))
 
     def _kept_runs(self, exercise: str) -> list[tuple[str, str]]:
         """The runs of an exercise whose weights are on this computer, the latest first: folder and words."""
