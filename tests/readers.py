@@ -59,6 +59,7 @@ from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.host_keys import read_known
 from clew_gui.ssh.keys import describe_key
+from clew_gui.study.trace import trace_lines
 from clew_gui.targets.local_agent import interpreter_problem
 from clew_gui.views.window.window_state import WindowState
 from clew_shared import catalogue, spec
@@ -73,7 +74,6 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
 from clew_shared.reading import read_run, summary
 from clew_shared.study import study
-from clew_shared.study.trace import trace_lines
 from clew_shared.wire import messages
 from clew_shared.wire.messages import (
     AgentAddress,

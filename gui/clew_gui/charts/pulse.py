@@ -17,10 +17,10 @@ from clew_gui.charts.kit.gutter import draw_swatch
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import PlotLine, draw_line, draw_marks, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
+from clew_gui.study.usage import of_limit, share
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import ProcessPulse, together
-from clew_shared.study.usage import of_limit, share
 
 _RATE: Final = 1e6
 """Bytes per second from which disk and network have a row: less is noise."""

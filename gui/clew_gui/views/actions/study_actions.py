@@ -12,6 +12,7 @@ from clew_gui.session.forecast import Earlier, seconds_each
 from clew_gui.session.kept_studies import is_done_elsewhere, keep_study, kept_study
 from clew_gui.session.runs import RunModel
 from clew_gui.session.study_runner import KnownRun, Progress, progress
+from clew_gui.study.ranking import Standing, rank, stand
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.study_bar import RaceEntry
@@ -24,7 +25,6 @@ from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS, defaults, format_value
 from clew_shared.spec import RunSpec
-from clew_shared.study.ranking import Standing, rank, stand
 from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of, study_runs
 
 

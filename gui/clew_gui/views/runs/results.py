@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from clew_gui.base.state_words import NONE
 from clew_gui.session.forecast import Earlier, seconds_each, timed
 from clew_gui.session.runs import RunModel
+from clew_gui.study.goals import GoalResult, check_goal, shortfall
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.runs_model import RunRow, cells, number
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import has_answer, is_for
-from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, check
 from clew_shared.spec import RunSpec
