@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from clew_agent.node.child_output import tail
 from clew_agent.node.exit_codes import exit_code_for
 from clew_agent.node.host import trace_prefix
-from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages
 from clew_agent.node.pulse.spool import spool_folder
 from clew_agent.peers.messages import ChiefAddress, write_address
