@@ -44,7 +44,7 @@ class _Trainer(Loader):
 
 
 def _stand_in() -> type:
-    from clew_agent.trainer.first_frame import builtin_cards
+    from clew_agent.catalogue.lookup import builtin_cards
     from clew_shared.params import build, describe
 
     spec = importlib.util.spec_from_file_location("stand_in_engine", Path(__file__).with_name("engine.py"))

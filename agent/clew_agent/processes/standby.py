@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_agent.catalogue.lookup import quick_card
 from clew_agent.node.devices import GIVEN
 from clew_agent.processes.nursery_messages import (
     OWN_ENVIRONMENT,
@@ -31,7 +32,6 @@ from clew_agent.processes.nursery_messages import (
     send,
 )
 from clew_agent.trainer import compile_cache
-from clew_agent.trainer.first_frame import quick_card
 from clew_shared.base import operating_system
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from clew_agent.catalogue.examine import find_exercise
+from clew_agent.catalogue.lookup import find_script, quick_card
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
@@ -36,7 +37,7 @@ from clew_agent.trainer.cluster import ClusterRun, InStep, unreachable
 from clew_agent.trainer.control import Command, Control, ControlRequests, StopAsked
 from clew_agent.trainer.endings import endings
 from clew_agent.trainer.failures import ClockWatch, crash, failed, stopped_early
-from clew_agent.trainer.first_frame import describe_attempt, find_script, quick_card
+from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop, Processes, measure
 from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
