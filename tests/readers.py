@@ -59,6 +59,7 @@ from clew_gui.sites.site_file import read_site
 from clew_gui.ssh.config import look_up, offered_hosts, parse_ssh_g
 from clew_gui.ssh.host_keys import read_known
 from clew_gui.ssh.keys import describe_key
+from clew_gui.study.trace import trace_lines
 from clew_gui.targets.local_agent import interpreter_problem
 from clew_gui.views.window.window_state import WindowState
 from clew_shared import catalogue, spec
@@ -73,7 +74,6 @@ from clew_shared.journal.verify import verify_run
 from clew_shared.params import Kind, ParamSpec, check, convert, format_value
 from clew_shared.reading import read_run, summary
 from clew_shared.study import study
-from clew_shared.study.trace import trace_lines
 from clew_shared.wire import messages
 from clew_shared.wire.messages import (
     AgentAddress,
@@ -306,7 +306,7 @@ def _npz() -> bytes:
 
 
 def _pickles() -> tuple[bytes, ...]:
-    value = (np.arange(4, dtype=np.float32), np.arange(4), b"text", "text", True, None, 2**70)
+    value = ((np.arange(4, dtype=np.float32), np.arange(4)),) * 3
     return tuple(pickle.dumps(value, protocol) for protocol in (0, 2, 4, 5))
 
 

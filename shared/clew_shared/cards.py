@@ -332,7 +332,7 @@ class SurfaceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ByHand(msgspec.Struct, frozen=True, kw_only=True):
-    """A network whose training steps can be gone through number by number (``clew_shared.study.by_hand``).
+    """A network whose training steps can be gone through number by number (``clew_gui.study.by_hand``).
 
     ``weights`` are nine: of two hidden units and of the one that answers, each those of its two inputs and its offset.
     ``points`` (x, y, class) are used in turn.

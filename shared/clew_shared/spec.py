@@ -80,6 +80,8 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _NO_LOCAL_STEPS = {"local_steps": 1}
 """An option of parameter servers in earlier versions, with the value at which it did nothing."""
+_GONE = ("per_core",)
+"""Fields of earlier versions that changed nothing in what a run computes."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -92,7 +94,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
     the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
     nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for. ``trace`` is how many of
-    its first steps TensorFlow's profiler watches; ``per_core``: each core's use is sampled as well.
+    its first steps TensorFlow's profiler watches.
     """
 
     exercise: str
@@ -115,7 +117,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rate_range: RateRange | None = None
     prediction: Prediction | None = None
     trace: int = 0
-    per_core: bool = False
 
     def __post_init__(self) -> None:
         """Drop an option of earlier versions that says nothing."""
@@ -146,7 +147,6 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
         "rate_range": None,
         "prediction": None,
         "trace": 0,
-        "per_core": False,
     }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
@@ -181,6 +181,8 @@ def _fields(table: Mapping[str, object], origin: str) -> tuple[dict[str, Any], l
     values: dict[str, Any] = {}
     found = [_wrong(origin, name, "is needed") for name in fields if fields[name].required and name not in table]
     for name, value in table.items():
+        if name in _GONE:
+            continue
         if name not in fields:
             hint = did_you_mean(name, fields) or f"Known fields: {', '.join(fields)}."
             found.append(Problem("spec.fields", f"{origin} has an unknown field {name!r}.", hint, name))

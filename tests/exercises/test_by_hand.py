@@ -13,9 +13,9 @@ from clew_agent.exercises.perceptron import EXERCISE, PerceptronSettings
 from clew_agent.strategies.base import Rows
 from clew_agent.training.exercise import Batch, Exercise, Setup
 from clew_agent.training.random import StepContext
+from clew_gui.study.by_hand import TURNS, Point, StepsByHand, indexed, one_pass, updated
 from clew_shared.cards import ByHand
 from clew_shared.params import build
-from clew_shared.study.by_hand import TURNS, Point, StepsByHand, indexed, one_pass, updated
 
 
 def network_of(exercise: Exercise[Any]) -> ByHand:

@@ -17,7 +17,7 @@ from clew_agent.exercises.devices.minibatch import (
 )
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Setup
-from clew_shared.goals import check_goal
+from clew_gui.study.goals import check_goal
 from clew_shared.journal.events import Attempt, Schema
 from clew_shared.journal.history import History
 from clew_shared.params import build

@@ -34,8 +34,8 @@ from clew_agent.exercises.devices.model_parallel import (
 )
 from clew_agent.training import hybrid
 from clew_agent.training.exercise import Setup
+from clew_gui.study.goals import check_goal
 from clew_shared.base.problem import ProblemError
-from clew_shared.goals import check_goal
 from clew_shared.journal.events import Attempt, Event, Schema
 from clew_shared.journal.history import History
 from clew_shared.params import build

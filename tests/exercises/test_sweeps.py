@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 
 from clew_agent.trainer.endings import should_prune
+from clew_gui.study.rate_range import rate_curve, rate_words
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import Pruning, RateRange, read_spec, to_toml
-from clew_shared.study.rate_range import rate_curve, rate_words
 from tests.exercises.attempts import STOP, attempt, new_run
 
 PRUNING = Pruning("median", "loss")

@@ -24,10 +24,10 @@ from clew_agent.exercises import (
 )
 from clew_agent.training.engine import Engine
 from clew_agent.training.exercise import Setup
+from clew_gui.study.written_code import written_code
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.params import Value, build
 from clew_shared.spec import RunSpec
-from clew_shared.study.written_code import written_code
 from tests.exercises.training import make_engine, train
 
 CARDS = load_builtin().exercises

@@ -44,7 +44,7 @@ class _Trainer(Loader):
 
 
 def _put_in_the_stand_in() -> None:
-    from clew_agent.trainer.first_frame import builtin_cards
+    from clew_agent.catalogue.lookup import builtin_cards
     from clew_shared.params import build, describe
 
     spec = importlib.util.spec_from_file_location("stand_in_engine", Path(__file__).with_name("engine.py"))

@@ -50,15 +50,15 @@ _ORDER = (
 """The order in which the courses go through the built-in exercises; others follow by chapter and title."""
 
 
-def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S) -> Catalogue:
+def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S, fresh: bool = False) -> Catalogue:
     """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
 
-    Built-in files share one child; beside a ``folder`` they are not imported where the packaged catalogue was made from
+    Built-in files share one child; unless ``fresh``, they are not imported where the packaged catalogue was made from
     them. A child that dies, or computes or stands still for longer than ``limit`` seconds, is repeated file by file.
     Raises ``ProblemError`` when ``folder`` is no folder of exercises.
     """
     own = folder_files(folder) if folder else ()
-    builtin = _packaged() if folder else ()
+    builtin = () if fresh else _packaged()
     added = (card for file in own for card in (_script_cards(file) or examine_files((file,), limit)))
     return arrange([*(builtin or examine_files(builtin_files(), limit)), *map(_own, added)], registry.cards())
 

@@ -27,7 +27,7 @@ def catalogue(argv: Sequence[str]) -> int:
     parser.add_argument("--write", type=Path, nargs="?", const=BUILTIN, metavar="FILE", help="write the JSON there")
     parser.add_argument("--check", action="store_true", help="exit 1 if the packaged catalogue is out of date")
     options = parser.parse_args(argv)
-    made = make_catalogue(options.exercises)
+    made = make_catalogue(options.exercises, fresh=options.exercises is None)
     if options.write is not None:
         if options.write == BUILTIN:
             raise_all([card.problem for card in made.exercises if card.problem is not None])

@@ -15,12 +15,10 @@ from typing import Any, TextIO
 
 import msgspec
 
-from clew_agent.catalogue.catalogue import make_catalogue
-from clew_agent.catalogue.exercise_files import builtin_files, read_source, source_hash
+from clew_agent.catalogue.lookup import card_of
 from clew_agent.datasets.search import find_search, is_name
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
 from clew_agent.processes.guard import watch_headless
-from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import check_against_card, recorded_revision
 from clew_shared.base.file_names import why_unsafe
@@ -30,7 +28,6 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, long_names_refused, problem, raise_all
 from clew_shared.base.terminal import ascii_json
 from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.files import FrameReader, Record
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
@@ -114,7 +111,7 @@ def prepare(text: str, out: Path | None, exercises: Path | None, where: str = "t
     folder = RunFolder((out or find_places().runs / spec.run).absolute())
     problems = [*_check_id(spec.run), *_check_folder(folder.path)]
     try:
-        card = _find_card(spec.exercise, exercises)
+        card = card_of(spec.exercise, exercises)
     except ProblemError as error:
         raise_all([*problems, *error.problems])
         raise
@@ -137,28 +134,12 @@ def prepare_resume(folder: RunFolder, exercises: Path | None, changes: Mapping[s
     raise_all(check_resumable(folder))
     attempt = folder.attempts()[-1] + 1
     before = read_spec(folder.spec_of(attempt))
-    card = _find_card(before.exercise, exercises)
+    card = card_of(before.exercise, exercises)
     spec = spread_again(before, card, changes)
     revision = recorded_revision(folder, attempt - 1)
     wrong = check_against_card(spec, card, find_search(find_places()), revision=revision)
     raise_all([*check_spec(spec, "the attempt"), *wrong])
     return folder, attempt, to_toml(spec) if spec != before else ""
-
-
-def _find_card(exercise: str, exercises: Path | None) -> ExerciseCard:
-    """The card from the packaged catalogue; of a file that it does not know, by importing it in a child."""
-    card = quick_card(exercise, exercises)
-    if card is not None:
-        return card
-    if exercises is None and not _is_newer_than_catalogue():
-        return find_card(load_builtin().exercises, exercise)
-    return find_card(make_catalogue(exercises).exercises, exercise)
-
-
-def _is_newer_than_catalogue() -> bool:
-    """Whether a built-in file is not the one of the packaged catalogue: someone is working on it."""
-    known = {card.source_hash for card in load_builtin().exercises}
-    return any(source_hash(read_source(file)) not in known for file in builtin_files())
 
 
 def _absolute(data: str) -> str:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew_agent.catalogue.catalogue import make_catalogue
 from clew_agent.catalogue.examine import find_exercise
+from clew_agent.catalogue.lookup import card_of
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import find_search
 from clew_agent.node.exit_codes import BAD_INPUT
 from clew_agent.node.lean_import import lean_import
-from clew_agent.trainer.first_frame import quick_card
 from clew_agent.trainer.resuming import AttemptStart, find_start
 from clew_agent.trainer.spec_check import check_against_card, data_name, recorded_revision
 from clew_shared.base import operating_system
@@ -29,7 +28,6 @@ from clew_shared.base.foreign import from_json
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import find_card
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import RunSpec, read_spec
@@ -160,7 +158,7 @@ class TriedRun:
 
 
 def _card(spec: RunSpec, exercises: Path | None) -> ExerciseCard:
-    card = quick_card(spec.exercise, exercises) or find_card(make_catalogue(exercises).exercises, spec.exercise)
+    card = card_of(spec.exercise, exercises)
     if card.tries not in ("classes", "code"):
         text = f"A run of {card.title or card.id} cannot be tried."
         raise problem("try.nothing", text, "Its exercise declares nothing to try.", spec.exercise)

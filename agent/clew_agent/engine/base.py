@@ -12,12 +12,11 @@ from clew_shared.journal.events import Event
 
 
 class StepParts(NamedTuple):
-    """Seconds of one step that pass with picking its batch, and with one all-reduce of what it sends; the bytes of
-    memory that each of its images takes. 0: not measured, or not counted."""
+    """Seconds of one step that pass with picking its batch, and with one all-reduce of what it sends. 0: not
+    measured."""
 
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
-    image_bytes: int = 0
 
 
 class TrainingEngine(Protocol):
@@ -46,7 +45,7 @@ class TrainingEngine(Protocol):
 
     @property
     def parts(self) -> StepParts:
-        """What a step takes: its memory after ``compile``, its times as far as ``measure_parts`` was called."""
+        """The times of a step's parts, once ``measure_parts`` was called."""
 
     def compile(self) -> float:
         """Makes the steps ready; returns the seconds it took. No step has been done afterwards."""

@@ -80,7 +80,7 @@ def main(argv: Sequence[str], load_data: Callable[[str, Search], DataSet] = load
     link = ChiefLink(chief, _join(Index(options.index), keeper), _gone)
     link.start()
     work = _Work(folder, options.attempt, Index(options.index), options.exercises, link, keeper, load_data)
-    with sampling(os.getpid, lambda sample: link.send(Sampled(sample=sample)), folder, options.attempt):
+    with sampling(os.getpid, lambda sample: link.send(Sampled(sample=sample))):
         code = work.run()
     link.close()
     operating_system.flush_output()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from clew_agent.node.log_tail import tail
+from clew_agent.node.child_output import tail
 from clew_agent.node.pulse.sampler import Sample
 from clew_agent.peers.members import Member, Members
 from clew_agent.peers.messages import SILENCE_S, Complaint, Index, Silence, log_of

@@ -19,9 +19,9 @@ from pathlib import Path
 import msgspec
 
 from clew_agent.node.allocation import read_allocation
+from clew_agent.node.child_output import tail
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN, exit_code_for
 from clew_agent.node.host import clear_traces
-from clew_agent.node.log_tail import tail
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.node.pulse.sampler import sampling
 from clew_agent.peers.processes import end_left
@@ -124,7 +124,7 @@ def _watch(
     _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
     deliver = samples_to_trainer(folder, attempt).add
-    sampled = partial(sampling, deliver=deliver, folder=folder, attempt=attempt)
+    sampled = partial(sampling, deliver=deliver)
     exit_code, asked = _train(start, on_wait, deadline, sampled)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
         exit_code = STOPPED  # Python itself, interrupted while it starts, says that it failed

@@ -85,17 +85,18 @@ class WarmImports:
         with lean_import():
             import numpy as np
 
+            from clew_agent.catalogue import lookup
             from clew_agent.datasets.cache import DataCache
             from clew_agent.peers import peer
             from clew_agent.strategies import multi_worker, parameter_server  # noqa: F401  # for runs with peers
-            from clew_agent.trainer import first_frame, trainer
+            from clew_agent.trainer import trainer
             from clew_agent.training import runtime  # noqa: F401
 
         self._train, self._prepare = trainer.train, trainer.prepare_process
         self._peer = peer.main
         self._reseed = np.random.seed
         self.data = DataCache()
-        first_frame.builtin_cards()
+        lookup.builtin_cards()
         gc.collect()
         gc.freeze()  # a collection in a copy would write into, and so duplicate, every page
 

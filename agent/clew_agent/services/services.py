@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node.heard_lines import HeardLines
+from clew_agent.node.child_output import HeardLines
 from clew_agent.services.programs import KINDS
 from clew_agent.wire.long_polls import MAX_WAITING, Caller
 from clew_agent.wire.rendezvous import PortRange

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_agent.node.heard_lines import HeardLines
-from clew_agent.node.log_tail import tail
+from clew_agent.node.child_output import HeardLines, tail
 from clew_agent.wire.long_polls import Caller
 from clew_agent.wire.server import GuardedRouter
 from clew_shared.base import operating_system

@@ -16,6 +16,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew_agent.catalogue.examine import find_exercise
+from clew_agent.catalogue.lookup import find_script, quick_card
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, find_search
@@ -35,7 +36,7 @@ from clew_agent.trainer import compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, StopAsked
 from clew_agent.trainer.endings import endings
 from clew_agent.trainer.failures import ClockWatch, crash, failed, stopped_early, unreachable
-from clew_agent.trainer.first_frame import describe_attempt, find_script, quick_card
+from clew_agent.trainer.first_frame import describe_attempt
 from clew_agent.trainer.loop import SCHEMA, Loop, measure
 from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
@@ -354,7 +355,6 @@ def train(attempt: Attempt, checked: CheckedRun, engine: TrainingEngine) -> Stat
         shared_cores=operating_system.usable_cores() if _sharing(attempt, spec, engine) > 1 else 0,
         input_seconds=engine.parts.input_seconds,
         reduce_seconds=engine.parts.reduce_seconds,
-        image_bytes=engine.parts.image_bytes,
     )
     attempt.recorder.put(schema)
     attempt.trained = True

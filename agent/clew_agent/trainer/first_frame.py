@@ -5,22 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from contextlib import suppress
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from clew_agent.catalogue.exercise_files import ExerciseFile, likely_files, read_source, source_hash
-from clew_agent.catalogue.script_card import Script, read_script
+from clew_agent.catalogue.lookup import likely_hash, quick_card
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
 from clew_agent.trainer.resuming import AttemptStart, find_start
 from clew_agent.trainer.spec_check import planned_steps
 from clew_shared import __version__
 from clew_shared.base import operating_system
-from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt
 from clew_shared.journal.files import JOURNAL_FORMAT
 from clew_shared.journal.run_folder import RunFolder
@@ -43,7 +38,7 @@ def describe_attempt(
         attempt=attempt,
         exercise=spec.exercise,
         spec_sha256=_file_sha256(folder.spec),
-        source_sha256=_likely_hash(spec.exercise, exercises),
+        source_sha256=likely_hash(spec.exercise, exercises),
         host=operating_system.host_name(),
         boot=operating_system.boot_id(),
         pid=os.getpid(),
@@ -61,18 +56,6 @@ def describe_attempt(
         revision=card.revision if card is not None else 0,
     )
     return event, start
-
-
-def quick_card(exercise: str, exercises: Path | None) -> ExerciseCard | None:
-    """The card if it is known without an import: from the built-in catalogue, when it was made from the very file that
-    will run, or from the header of a training script; else None."""
-    source = _likely_hash(exercise, exercises)
-    same = (card for card in builtin_cards() if source and (card.id, card.source_hash) == (exercise, source))
-    found = next(same, None)
-    if found is not None or exercises is None:
-        return found
-    script = find_script(exercise, exercises)
-    return script.card if script is not None else None
 
 
 def _steps(spec: RunSpec, card: ExerciseCard | None) -> int:
@@ -93,36 +76,6 @@ def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return ""
-
-
-@cache
-def builtin_cards() -> tuple[ExerciseCard, ...]:
-    """The exercises that come with this version; read once, by the nursery for all its copies."""
-    try:
-        return load_builtin().exercises
-    except ProblemError:
-        return ()
-
-
-def find_script(exercise: str, folder: Path) -> Script | None:
-    """The training script with this id in ``folder``; None when it is none. What is broken has no id."""
-    for file in likely_files(exercise, folder):
-        with suppress(ProblemError):
-            script = read_script(file)
-            if script is not None and script.card.id == exercise:
-                return script
-    return None
-
-
-def _likely_hash(exercise: str, exercises: Path | None) -> str:
-    return next((_source_hash(file.path) for file in likely_files(exercise, exercises)), "")
-
-
-def _source_hash(path: Path) -> str:
-    try:
-        return source_hash(read_source(ExerciseFile(path)))
-    except ProblemError:
         return ""
 
 

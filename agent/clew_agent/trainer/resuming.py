@@ -13,9 +13,8 @@ import msgspec
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, problem
 from clew_shared.journal.events import Attempt, Checkpoint, Diverged, Event, Live, Points
-from clew_shared.journal.files import Record, is_mirror, mirror_problem, read_journal
+from clew_shared.journal.files import PrefixHash, Record, is_mirror, mirror_problem, read_journal
 from clew_shared.journal.lifecycle import RunFold, RunState
-from clew_shared.journal.prefix_hash import PrefixHash
 from clew_shared.journal.run_folder import RunFolder, record_file
 
 _UNKNOWN = sys.maxsize

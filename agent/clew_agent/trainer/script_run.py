@@ -27,7 +27,7 @@ import numpy as np
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_agent.catalogue.script_card import Script, table_of
-from clew_agent.node.log_tail import read_end, tail
+from clew_agent.node.child_output import read_end, tail
 from clew_agent.peers.messages import folder_of
 from clew_agent.peers.processes import StartedProcess, clear, note_processes
 from clew_agent.trainer.control import TimeIsUp

@@ -15,7 +15,6 @@ import tensorflow as tf
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.engine.base import StepParts
 from clew_agent.engine.blocks import BlockSizer, TrainedBlock
-from clew_agent.engine.footprint import image_bytes
 from clew_agent.strategies.base import Strategy, copies
 from clew_agent.strategies.registry import make_strategy
 from clew_agent.strategies.single import Single
@@ -135,7 +134,6 @@ class Engine:
         check_resumable(self._program.trace(), self._made.state, spread=not self._strategy.whole)
         self._program(0, 0, self.course.live_values)
         self._warm_up()
-        self.parts = StepParts(image_bytes=self._count_image_bytes())
         return time.perf_counter() - start
 
     def _warm_up(self) -> None:
@@ -151,16 +149,9 @@ class Engine:
         for own, value in kept:
             own.assign(value)
 
-    def _count_image_bytes(self) -> int:
-        batch, replicas = self._made.step.batch_size, self.replicas
-        weights = {tuple(variable.shape) for variable in self._made.state.values()}
-        here = batch * (replicas // self._strategy.processes) // replicas
-        return image_bytes(self._program.step_graph, max(here, 1), -(-batch // replicas), weights)
-
     def measure_parts(self) -> None:
         """Measure the times that ``parts`` holds; after ``compile``, in all processes of the run."""
-        times = measure_parts(self._made.step)
-        self.parts = times._replace(image_bytes=self.parts.image_bytes)
+        self.parts = measure_parts(self._made.step)
 
     def compile_evaluation(self) -> float:
         """Trace and compile what ``evaluate`` does, unless it is to do that itself; returns the seconds it took."""

@@ -236,8 +236,6 @@ class BlockProgram:
             autograph=False,  # a refusal raised while tracing stays what it is
         )
         self._compiled: Any = None
-        self.step_graph: Any = None
-        """The operations of one step, once it is traced."""
 
     @property
     def traces(self) -> int:
@@ -261,9 +259,7 @@ class BlockProgram:
         rows = tf.TensorArray(self._step.dtype, size, element_shape=[width])
 
         def body(k: tf.Tensor, rows: Any) -> tuple[tf.Tensor, Any]:
-            metrics = self._step(first + tf.cast(k, tf.int64), live)
-            self.step_graph = metrics.graph
-            return k + 1, rows.write(k, metrics)
+            return k + 1, rows.write(k, self._step(first + tf.cast(k, tf.int64), live))
 
         _, rows = tf.while_loop(lambda k, _: k < count, body, (tf.constant(0), rows), parallel_iterations=1)
         return rows.stack()

@@ -24,7 +24,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
     ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: for how many
     minutes after its last use a login that asked a person something stays open; 0: it ends with its command.
-    ``advice``: the window and the commands give advice on runs (``clew_shared.study.advice``). ``notices``: the window
+    ``advice``: the window and the commands give advice on runs (``clew_gui.study.advice``). ``notices``: the window
     says what became of runs while it was in the background."""
 
     interpreter: str = ""

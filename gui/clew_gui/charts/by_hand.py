@@ -7,7 +7,7 @@ from typing import Final
 
 from clew_gui.charts.kit.drawing import Chart, Drawing, Stroke, TextSizes
 from clew_gui.charts.kit.layout import Box
-from clew_shared.study.by_hand import TURNS, Line, Moment, indexed, said
+from clew_gui.study.by_hand import TURNS, Line, Moment, indexed, said
 
 _HEAD: Final = 40.0
 _NODE: Final = 46.0

@@ -21,6 +21,8 @@ from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks, nice_step, x_ticks
+from clew_gui.study.scaling import figures
+from clew_gui.study.usage import process_now
 from clew_shared.base.number_words import counted
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import known_strategies
@@ -30,8 +32,6 @@ from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.journal.pulse import PulseTable
 from clew_shared.journal.updates import UpdateColumns, UpdateCounts
 from clew_shared.spec import RunSpec
-from clew_shared.study.scaling import figures
-from clew_shared.study.usage import process_now
 
 THREADS = "lock-free"
 Tone = Literal["text2", "ok", "warn", "bad"]

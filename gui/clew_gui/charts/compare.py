@@ -23,14 +23,14 @@ from clew_gui.charts.kit.layout import Box, FloatArray, spread
 from clew_gui.charts.kit.readbox import draw_lines
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Format, Span, Tick, linear_ticks, log_ticks, span_of, value_text
+from clew_gui.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
+from clew_gui.study.importance import Importance, importance_words, share_words
+from clew_gui.study.usage import group_usage, usage_table
 from clew_shared.base.number_words import difference, number_ranges, quantity
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.params import HEADLINE, LEARNING_RATE, Value
 from clew_shared.run_settings import SEED, differences, inside, label_of, repeats_of, setting_words, short_words
-from clew_shared.study.comparison import Band, Outcome, band_of, best_value, curve_of, outcome_of
-from clew_shared.study.importance import Importance, importance_words, share_words
-from clew_shared.study.usage import group_usage, usage_table
 
 POINTS = 240
 """Points of a curve; hardly any plot could show more."""

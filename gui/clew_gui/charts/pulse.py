@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -18,14 +17,11 @@ from clew_gui.charts.kit.gutter import draw_swatch
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.lines import PlotLine, draw_line, draw_marks, nearest
 from clew_gui.charts.kit.ticks import Span, Tick, XUnit, linear_ticks
+from clew_gui.study.usage import of_limit, share
 from clew_shared.base.number_words import in_bytes
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import ProcessPulse, together
-from clew_shared.study.usage import of_limit, share
 
-_CORE: Final = re.compile(r"core\d+")
-_FEW: Final = 4
-"""Cores that have a line each."""
 _RATE: Final = 1e6
 """Bytes per second from which disk and network have a row: less is noise."""
 
@@ -60,7 +56,6 @@ def pulse_rows(history: History) -> tuple[PulseRow, ...]:
     network = [_line(name, *together(nodes, name)) for name in ("received", "sent")]
     rows = (
         _row("Processor", share, [_line("", *together(every, "cpu"))], 0.01, "%"),
-        _row("Cores", share, [line for one in nodes for line in _cores(one, len(nodes) > 1)], 0.01, "%", least=1.0),
         _row("Memory", lambda value: of_limit(value, limit or None), memory, *_size(memory)),
         _row("GPU", share, [_gpu(gpus, one, "use") for one in gpus], 0.01, "%", least=1.0),
         _row("GPU memory", _bytes, on_gpus, *_size(on_gpus)),
@@ -69,18 +64,6 @@ def pulse_rows(history: History) -> tuple[PulseRow, ...]:
         _row("Network", _rate, _worth(network), *_size(network, "/s")),
     )
     return tuple(row for row in rows if row.lines)
-
-
-def _cores(node: ProcessPulse, several: bool) -> list[PlotLine]:
-    """Each core of a node, or of many the busiest, the middle one and the idlest at each moment."""
-    names = sorted((name for name in node.names if _CORE.fullmatch(name)), key=lambda name: int(name[4:]))
-    where = f" on {node.host}" if several else ""
-    if len(names) <= _FEW:
-        return [_line(f"core {name[4:]}{where}", node.times, node.column(name)) for name in names]
-    every = np.array([node.column(name) for name in names])
-    known = np.isfinite(every).all(0)
-    kinds = (("busiest", np.max), ("middle", np.median), ("idlest", np.min))
-    return [_line(f"{kind}{where}", node.times[known], pick(every[:, known], axis=0)) for kind, pick in kinds]
 
 
 def _worth(lines: Sequence[PlotLine]) -> Sequence[PlotLine]:

@@ -15,14 +15,8 @@ from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot, PlotAxis, PlotLine
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, Tick
-from clew_shared.base.harmless import csv_text
-from clew_shared.cards import ExerciseCard
-from clew_shared.journal.history import History
-from clew_shared.journal.lifecycle import RunState
-from clew_shared.params import BATCH_SIZE, STEPS
-from clew_shared.spec import RunSpec
-from clew_shared.study.device_use import DeviceUse, device_uses, use_columns
-from clew_shared.study.scaling import (
+from clew_gui.study.device_use import DeviceUse, device_uses, use_columns
+from clew_gui.study.scaling import (
     JURECA,
     Conclusion,
     Fit,
@@ -40,6 +34,12 @@ from clew_shared.study.scaling import (
     time_run,
     unit_of,
 )
+from clew_shared.base.harmless import csv_text
+from clew_shared.cards import ExerciseCard
+from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import BATCH_SIZE, STEPS
+from clew_shared.spec import RunSpec
 from clew_shared.study.study import axis_words, usual_warm_up
 
 _SMOOTH = 33

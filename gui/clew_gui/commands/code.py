@@ -11,8 +11,8 @@ from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.schedulers.allocation import build_allocation
 from clew_gui.sites.own_job import course_machine, find_machine, own_job
 from clew_gui.sites.store import site_store
+from clew_gui.study.written_code import has_script, written_code
 from clew_shared.base.problem import problem, raise_all
-from clew_shared.study.written_code import has_script, written_code
 
 _DESCRIPTION = """Write the code of an exercise.
 

@@ -17,6 +17,9 @@ from clew_gui.commands.output import words
 from clew_gui.commands.runs import FILTER_HELP, SeenRun, filtered, look_at, titles_of
 from clew_gui.session.run_record import RunLine, run_record
 from clew_gui.session.summaries import Summaries
+from clew_gui.study.comparison import Outcome, outcome_of
+from clew_gui.study.importance import LEAST_RESULTS, Importance, importance_of, importance_words
+from clew_gui.study.usage import mean_usage
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
@@ -24,9 +27,6 @@ from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.run_settings import SEED, RunNote, differences, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
-from clew_shared.study.comparison import Outcome, outcome_of
-from clew_shared.study.importance import LEAST_RESULTS, Importance, importance_of, importance_words
-from clew_shared.study.usage import mean_usage
 
 
 def compare(context: CommandContext, argv: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_shared.base.explanations import explanations
+from clew_gui.commands.why import explanations
 from clew_shared.base.problem import ProblemError
 
 _SCRIPTS = {

@@ -35,12 +35,13 @@ from clew_gui.reports.facts import kept_answers
 from clew_gui.schedulers.state import JobUse
 from clew_gui.session.run_record import run_record
 from clew_gui.session.summaries import RunSummary, Summaries, results_of
+from clew_gui.study.goals import check_goal, data_asked
+from clew_gui.study.usage import USAGE
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import on_servers
 from clew_shared.goal_settings import is_for
-from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.files import attempts
 from clew_shared.journal.history import History, peer_words
 from clew_shared.journal.lifecycle import RunState
@@ -49,7 +50,6 @@ from clew_shared.params import Value, format_value
 from clew_shared.reading import read_run, summary
 from clew_shared.run_settings import Facts, RunNote, differing, names_in, parse_filter, settings_of
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study.usage import USAGE
 
 _SHOWN = 30
 COLUMNS_HELP = f"more columns: settings or results by name, also {', '.join(USAGE)}"

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.state import ENDED, ON_NODE, WAITING, JobState, JobUse, Output, Phase, Reason
+from clew_gui.study.usage import energy
 from clew_shared.base.number_words import duration, in_bytes
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.spec import SITE_PATH, RunSpec
-from clew_shared.study.usage import energy
 
 _LATE_S = 60.0
 """The seconds by which the clocks of two computers may differ; a scheduler also takes a moment to end a job."""

@@ -18,6 +18,10 @@ import msgspec
 import tomli_w
 
 from clew_gui.base.state_words import STATE_WORDS
+from clew_gui.study.advice import advise
+from clew_gui.study.goals import check_goal, data_asked
+from clew_gui.study.trace import trace_words
+from clew_gui.study.usage import usage_words
 from clew_shared.base import foreign
 from clew_shared.base.number_words import quantity, rate
 from clew_shared.base.places import Places
@@ -26,7 +30,6 @@ from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for, questions
-from clew_shared.goals import check_goal, data_asked
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
@@ -35,9 +38,6 @@ from clew_shared.params import HEADLINE
 from clew_shared.reading import read_run
 from clew_shared.run_settings import differing, label_of, setting_words, settings_of, short_words
 from clew_shared.spec import RunSpec, from_toml, read_spec
-from clew_shared.study.advice import advise
-from clew_shared.study.trace import trace_words
-from clew_shared.study.usage import usage_words
 
 FACTS_FORMAT = 1
 _NAMED_BY = 4

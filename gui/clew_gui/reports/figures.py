@@ -24,13 +24,13 @@ from clew_gui.charts.pictures.page import PicturesChart
 from clew_gui.charts.pictures.taken import TakenPicture, taken_at
 from clew_gui.charts.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.reports.facts import goals_for
+from clew_gui.study.scaling import figures
 from clew_shared.cards import ExerciseCard, PictureSpec, PlotSpec
 from clew_shared.catalogue import on_servers
 from clew_shared.journal.events import Matrix
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
-from clew_shared.study.scaling import figures
 from clew_shared.study.study import scaling_kind
 
 WIDTH: Final = 760

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_gui.reports.facts import GoalFact, ReportFacts, RunSource, starts
+from clew_gui.study.goals import check_goal
 from clew_shared.base.number_words import counted
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.goals import check_goal
 from clew_shared.journal.curves import Column, Floats
 from clew_shared.journal.events import Attempt, Schema
 from clew_shared.journal.history import Figure, History

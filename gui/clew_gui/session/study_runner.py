@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from clew_gui.study.ranking import Better, stand
 from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
@@ -19,7 +20,6 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value, check
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study.ranking import Better, stand
 from clew_shared.study.study import StudyRun, StudySpec, number_of_runs, study_runs, sweep_run
 from clew_shared.study.sweep import Point, Range, Sweep, Values, draw, tidy, typed
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.kept_spec import kept_spec
+from clew_gui.study.goals import check_goal
+from clew_gui.study.usage import usage_results
 from clew_shared import __version__
 from clew_shared.base.foreign import from_msgpack, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.cards import ExerciseCard
-from clew_shared.goals import check_goal
 from clew_shared.journal.files import attempts, began, journal_path
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunFold
 from clew_shared.reading import read_run
 from clew_shared.spec import RunSpec
-from clew_shared.study.usage import usage_results
 
 _MAX_BYTES = 256 << 20
 """A hundred times what a course leaves: a larger file was not written by Clew."""

@@ -98,9 +98,8 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     ``replicas`` compute each step together; each sends ``reduced_bytes`` of gradients or weights in one, on average.
     ``shared_cores``: the replicas are parts of one processor, of which they share so many cores (0: they share none).
     ``input_seconds`` and ``reduce_seconds`` are what picking a batch and one all-reduce of ``reduced_bytes`` take,
-    measured before the first step of a run that is timed (0: not measured). ``image_bytes`` is the memory that each
-    image of a step takes on its device while the step is computed (0: not counted). ``counts_from`` is the number that
-    a training script gives to its first step: after ``Points``, ``first + count - counts_from`` steps are done.
+    measured before the first step of a run that is timed (0: not measured). ``counts_from`` is the number that a
+    training script gives to its first step: after ``Points``, ``first + count - counts_from`` steps are done.
     """
 
     id: int
@@ -113,7 +112,6 @@ class Schema(Event, frozen=True, kw_only=True, tag="schema"):
     shared_cores: int = 0
     input_seconds: float = 0.0
     reduce_seconds: float = 0.0
-    image_bytes: int = 0
     counts_from: int = 0
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "Damage",
     "FrameReader",
     "JournalWriter",
+    "PrefixHash",
     "Record",
     "attempts",
     "check_size",
@@ -335,3 +336,30 @@ def check_size(steps: int, metrics: Sequence[MetricSpec]) -> None:
         limit = MAX_JOURNAL / 2**30
         text = f"{steps} steps would need a journal of {size / 2**30:.1f} GiB; the limit is {limit:.0f} GiB."
         raise problem("spec.size", text, f"Choose at most {most} steps, or split the work into several runs.", "steps")
+
+
+class PrefixHash:
+    """SHA-256 of the first n bytes of a file, for growing n, each byte read once. Raises ``OSError`` as it comes."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._hash = hashlib.sha256()
+        self.size = 0
+        """Bytes that are hashed."""
+
+    def __enter__(self) -> PrefixHash:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def sha256(self, size: int) -> str:
+        """Returns the digest of the first ``size`` bytes, or of all when there are fewer."""
+        while self.size < size and (data := self._file.read(min(size - self.size, _CHUNK))):
+            self._hash.update(data)
+            self.size += len(data)
+        return self._hash.hexdigest()

@@ -19,8 +19,7 @@ import msgspec
 from clew_shared.base.file_names import safe_path
 from clew_shared.base.problem import problem
 from clew_shared.journal.events import Attempt, Checkpoint, Digest, FileRecord, Files, Seal
-from clew_shared.journal.files import Damage, Record, attempts, journal_path, read_journal
-from clew_shared.journal.prefix_hash import PrefixHash
+from clew_shared.journal.files import Damage, PrefixHash, Record, attempts, journal_path, read_journal
 from clew_shared.journal.run_folder import grows, other_files, read_blocks, recorded_name
 
 _MAX_BLOCK_SIZE = 1 << 26

@@ -1,1 +1,1 @@
-"""Questions about several runs together: studies, sweeps, scaling, ranking, comparison, and advice on one run."""
+"""What is asked of several runs together: races, sweeps and speed-up studies."""

@@ -11,10 +11,10 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.by_hand import ByHandChart
 from clew_gui.charts.kit.drawing import Drawing, Group, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box
+from clew_gui.study.by_hand import TURNS, StepsByHand, said
 from clew_gui.views.plots.pages import ByHandView
 from clew_gui.views.plots.panel import ConvergencePlots
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.study.by_hand import TURNS, StepsByHand, said
 from tests.gui.plots.test_plots import open_panel
 
 CARD = find_card(load_builtin().exercises, "perceptron")

@@ -272,13 +272,13 @@ def test_the_first_run_of_the_baseline_preset_with_a_curve_is_pinned_and_stays()
 def test_time_is_judged_by_the_last_run_that_trained() -> None:
     session = fakes.FakeSession()
     run = session.add(steps=500, batch_size=100)
-    assert estimate(run.spec, fakes.card(), [run]) == ("Estimate after the first run", "", False)
+    assert estimate(run.spec, fakes.card(), [run]) == "Estimate after the first run"
     run.begin(500, when=1000.0)
     run.train(1, seconds=0.004, when=1003.0)  # three seconds until the first step
     run.train(499, seconds=1.996, when=1005.0)
     run.end(when=1500.0)  # a long pause says nothing of the next run
     longer = session.add(steps=5000, batch_size=100).spec
-    assert estimate(longer, fakes.card(), [run]).time == "Next run: about 23 s (based on run 1)"
+    assert estimate(longer, fakes.card(), [run]) == "Next run: about 23 s (based on run 1)"
 
 
 def test_details_have_what_was_sampled_beside_what_the_scheduler_counted() -> None:

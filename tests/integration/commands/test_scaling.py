@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from clew_gui.study.scaling import conclude, measure, overlaps, time_run
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.spec import read_spec
-from clew_shared.study.scaling import conclude, measure, overlaps, time_run
 from tests.integration.commands.test_clew_command import clew
 
 

@@ -32,7 +32,7 @@ MADE_OF = """
 import json, os, sys
 from clew_agent.processes.nursery import WarmImports
 import numpy as np
-from clew_agent.trainer import first_frame as beginning
+from clew_agent.catalogue import lookup
 from clew_shared.base import operating_system as posix
 from clew_shared.base.places import find_places
 from clew_shared.journal.run_folder import RunFolder
@@ -63,7 +63,7 @@ print(json.dumps({
     "exercises": [name for name in sys.modules if name.startswith("clew_agent.exercises.")],
     "computed": context.context()._initialized,
     "data": len(warm.data.kept),
-    "cards": beginning.builtin_cards.cache_info().currsize,
+    "cards": lookup.builtin_cards.cache_info().currsize,
     "draws": len(draws),
     "given": {7: "what was kept", 8: "read again"}.get(given, given),
 }))

@@ -45,22 +45,6 @@ def test_gpus_have_lines_of_their_own_and_processes_are_added_up() -> None:
     assert [line.name for line in rows["Disk"].lines] == ["read"]
 
 
-def test_few_cores_have_a_line_each_and_of_many_the_busiest_and_the_idlest_are_seen() -> None:
-    few = history(cpu=[NAN, 1.0], cores=[2.0] * 2, core1=[NAN, 0.9], core0=[NAN, 0.1])
-    (row,) = [row for row in pulse_rows(few) if row.title == "Cores"]
-    assert [(line.name, line.y.tolist()) for line in row.lines] == [
-        ("core 0", [pytest.approx(0.1)]),
-        ("core 1", [pytest.approx(0.9)]),
-    ]
-    many = history(**{f"core{number}": [NAN, number / 8] for number in range(9)})
-    (row,) = pulse_rows(many)
-    assert [(line.name, line.y.tolist()) for line in row.lines] == [
-        ("busiest", [1.0]),
-        ("middle", [0.5]),
-        ("idlest", [0.0]),
-    ]
-
-
 def test_a_sample_is_at_the_step_that_was_being_done() -> None:
     found = history(cpu=[NAN, 1.0])
     times = np.array([100.0, 101.0, 102.5, 104.0, 110.0])

@@ -20,13 +20,13 @@ from clew_gui.charts.speedup import (
     speedup_scene,
     table,
 )
+from clew_gui.study.scaling import JURECA, NetworkSpeed, RunTiming, Scaling, forecast, measure
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
-from clew_shared.study.scaling import JURECA, NetworkSpeed, RunTiming, Scaling, forecast, measure
 
 
 def amdahl(serial: float, counts: Sequence[int] = (1, 2, 4, 8)) -> Scaling:

@@ -14,13 +14,13 @@ from clew_agent.datasets.load import load
 from clew_agent.datasets.search import Search, available, locate
 from clew_agent.trainer.spec_check import check_spec
 from clew_gui.commands.run.arguments import make_parser, parse_run
+from clew_gui.study.goals import needs_words
 from clew_gui.views.presentation.words import data_name
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.remedies import as_typed
 from clew_shared.cards import Catalogue, Goal
 from clew_shared.catalogue import encode, find_card, known_sets, load_builtin
 from clew_shared.data_sets import data_set_of
-from clew_shared.goals import needs_words
 from tests.unit.datasets import kuzushiji
 
 

@@ -74,7 +74,7 @@ def test_a_difference_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     changed = load_builtin()
     cards = (msgspec.structs.replace(changed.exercises[0], title="Another"), *changed.exercises[1:])
     other = msgspec.structs.replace(changed, exercises=cards)
-    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: other)
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda *_, **__: other)
     assert cli.main(["catalogue", "--check"]) == 1
     assert "out of date: linear-regression" in capsys.readouterr().err
 

@@ -72,7 +72,7 @@ def test_writing_the_catalogue_reminds_of_the_revision(
     first, second, *others = before.exercises
     replace = msgspec.structs.replace
     changed = (replace(first, source_hash="a"), replace(second, source_hash="b", revision=second.revision + 1), *others)
-    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: replace(before, exercises=changed))
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda *_, **__: replace(before, exercises=changed))
     assert cli.main(["catalogue", "--write", str(tmp_path / "catalogue.json")]) == 0
     assert capsys.readouterr().err.startswith("linear-regression: its file changed but its revision is still 1")
 
@@ -85,7 +85,7 @@ def test_a_catalogue_with_a_broken_exercise_is_not_packaged(
     first, *others = load_builtin().exercises
     broken = msgspec.structs.replace(first, problem=Problem("catalogue.import", "NameError: name 'reduce'", "Fix it."))
     made = msgspec.structs.replace(load_builtin(), exercises=(broken, *others))
-    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda _: made)
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda *_, **__: made)
     monkeypatch.setattr("clew_agent.cli.catalogue.BUILTIN", packaged)
     assert cli.main(["catalogue", "--write"]) == 2
     assert "NameError" in capsys.readouterr().err

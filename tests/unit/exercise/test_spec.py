@@ -64,6 +64,10 @@ def test_a_short_spec_takes_the_usual_values() -> None:
     assert from_toml('exercise = "cnn"') == RunSpec(exercise="cnn")
 
 
+def test_fields_of_earlier_versions_that_compute_nothing_are_skipped() -> None:
+    assert from_toml('exercise = "cnn"\nper_core = true') == RunSpec(exercise="cnn")
+
+
 def problems_of(text: str) -> dict[str, str]:
     with pytest.raises(ProblemError) as caught:
         from_toml(text, "my.toml")

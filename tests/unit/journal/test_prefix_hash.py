@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from clew_shared.journal.prefix_hash import PrefixHash
+from clew_shared.journal.files import PrefixHash
 
 
 def test_a_prefix_is_read_once_and_grows_with_its_file(tmp_path: Path) -> None:

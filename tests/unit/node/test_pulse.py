@@ -238,20 +238,6 @@ def test_without_the_package_there_is_a_pulse_without_gpus(monkeypatch: pytest.M
     assert len(usual_sources(lambda: 1)) >= 3
 
 
-def test_each_core_is_sampled_where_a_run_asks_for_it() -> None:
-    def read(per_core: bool) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for source in usual_sources(psutil.Process().pid.__int__, per_core):
-            if not isinstance(source, Gpus):
-                source.read(1.0)
-                found |= source.read(2.0)
-        return found
-
-    cores = {name for name in read(True) if name[4:].isdecimal()}
-    assert len(cores) == read(False)["cores"]
-    assert not any(name[4:].isdecimal() for name in read(False))
-
-
 # --- The thread -------------------------------------------------------------------------------------------------------
 
 

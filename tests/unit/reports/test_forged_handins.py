@@ -14,7 +14,7 @@ import pytest
 from clew_gui.reports.class_table import class_rows
 from clew_gui.reports.facts import read_source
 from clew_gui.reports.repeated import Repetition, compare_repeat, first_steps, judge_repeated
-from clew_shared.goals import check_goal
+from clew_gui.study.goals import check_goal
 from clew_shared.journal.events import (
     Attempt,
     Evaluation,

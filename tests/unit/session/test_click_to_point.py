@@ -13,9 +13,9 @@ import pytest
 
 from clew_agent.catalogue import exercise_files
 from clew_agent.catalogue.examine import find_exercise
+from clew_agent.catalogue.lookup import quick_card
 from clew_agent.exercises import linear_regression
 from clew_agent.supervisor.tracked_run import TrackedRun
-from clew_agent.trainer.first_frame import quick_card
 from clew_gui.session.links.conversation import Conversation, OutgoingCommands, Parts
 from clew_gui.session.links.fetcher import Fetcher
 from clew_gui.session.links.inbox import Inbox, Statuses

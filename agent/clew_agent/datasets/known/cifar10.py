@@ -1,7 +1,7 @@
-"""CIFAR-10: 60,000 colour images of 32×32 pixels in 10 classes, in its Python and its binary version.
+"""CIFAR-10: 60,000 colour images of 32×32 pixels in 10 classes, in its binary version.
 
-Each version is an archive or the folder that it unpacks to. The Python version's pickles are read by ``lab_pickle``,
-which runs nothing. Batches 1 to 4 train, batch 5 validates, the test batch tests. Source: A. Krizhevsky, Learning
+That is an archive or the folder that it unpacks to. The Python version's files are found as well, and refused by name.
+Batches 1 to 4 train, batch 5 validates, the test batch tests. Source: A. Krizhevsky, Learning
 Multiple Layers of Features from Tiny Images (2009); formats: https://www.cs.toronto.edu/~kriz/cifar.html.
 """
 
@@ -14,27 +14,27 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from clew_agent.datasets.dataset import Array, DataSet, Labels, Split, check_labels, junk, pixels
+from clew_agent.datasets.dataset import DataSet, Labels, Split, check_labels, junk, pixels
 from clew_agent.datasets.files import digest, read_bytes
-from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_shared.base.problem import problem
 from clew_shared.cards import DataSetCard
 
-BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
-"""The files of the Python version; in the binary version each ends with ``.bin``."""
+BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
+_OLD = tuple(name.removesuffix(".bin") for name in BATCHES)
+"""The files of the Python version, which are pickles."""
 _ARCHIVES = (".tar.gz", ".tgz", ".tar")
-_WHOLE = ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz")
-_FIRST = (BATCHES[0], f"{BATCHES[0]}.bin")
-_UNPACKED = (*_WHOLE, f"cifar-10-batches-py/{_FIRST[0]}", f"cifar-10-batches-bin/{_FIRST[1]}", *_FIRST)
+_WHOLE = ("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz")
+_UNPACKED = (_WHOLE[0], f"cifar-10-batches-bin/{BATCHES[0]}", BATCHES[0])
+_FOUND = (*_UNPACKED, _WHOLE[1], f"cifar-10-batches-py/{_OLD[0]}", _OLD[0])
 CARD = DataSetCard(
     name="cifar10",
     title="CIFAR-10",
     order=4,
-    files=tuple(f"{folder}{file}" for folder in ("", "cifar10/", "cifar-10/") for file in _UNPACKED),
+    files=tuple(f"{folder}{file}" for folder in ("", "cifar10/", "cifar-10/") for file in _FOUND),
     whole=_WHOLE,
-    parts=tuple(f"{name}{end}" for name in BATCHES for end in ("", ".bin")),
+    parts=(*BATCHES, *_OLD),
     endings=_ARCHIVES,
-    wanted="cifar-10-python.tar.gz, cifar-10-binary.tar.gz or the folder that one of them unpacks to",
+    wanted="cifar-10-binary.tar.gz or the folder that it unpacks to",
     published="The files are at https://www.cs.toronto.edu/~kriz/cifar.html.",
 )
 SIDE, CHANNELS, CLASSES = 32, 3, 10
@@ -69,12 +69,14 @@ def read(path: Path) -> DataSet:
 
 
 def _from_archive(path: Path) -> dict[str, bytes]:
-    """The content of each batch in the archive, by its name without ``.bin``."""
+    """The content of each batch in the archive, by its name."""
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path)), mode="r:") as archive:
             for member in archive:
-                name = member.name.rsplit("/", 1)[-1].removesuffix(".bin")
+                name = member.name.rsplit("/", 1)[-1]
+                if name in _OLD:
+                    raise _is_old(path)
                 file = archive.extractfile(member) if name in BATCHES and member.isreg() else None
                 if file is not None and member.size <= _BATCH_BYTES:
                     found[name] = file.read()
@@ -87,9 +89,10 @@ def _from_archive(path: Path) -> dict[str, bytes]:
 
 
 def _siblings(path: Path) -> dict[str, Path]:
-    """The six batches in the folder of ``path``, in its version."""
-    end = ".bin" if path.name.endswith(".bin") else ""
-    found = {name: path.parent / f"{name}{end}" for name in BATCHES}
+    """The six batches in the folder of ``path``."""
+    if path.name in _OLD:
+        raise _is_old(path)
+    found = {name: path.parent / name for name in BATCHES}
     missing = [file.name for file in found.values() if not file.is_file()]
     if missing:
         text = f"{path} is one of CIFAR-10's six batches, but {', '.join(missing)} is missing beside it."
@@ -97,39 +100,23 @@ def _siblings(path: Path) -> dict[str, Path]:
     return found
 
 
+def _is_old(path: Path) -> Exception:
+    text = f"{path} is the Python version of CIFAR-10, which Clew does not read."
+    hint = f"Take {_WHOLE[0]}, which holds the same images. {CARD.published}"
+    return problem("data.junk", text, hint, str(path))
+
+
 def _place(path: Path, name: str) -> str:
     """Where a batch is, for messages."""
     inside = path.name.lower().endswith(_ARCHIVES)
-    return f"{path}: {name}" if inside else str(path.parent / f"{name}{path.suffix}")
+    return f"{path}: {name}" if inside else str(path.parent / name)
 
 
 def _batch(data: bytes, place: str) -> tuple[npt.NDArray[np.uint8], Labels]:
-    """Images [n, 32, 32, 3] and their labels. In the files red, green and blue of an image follow each other."""
-    is_binary = data[:1] < bytes([CLASSES])  # it begins with a label, and no pickle begins with so low a byte
-    x, y = _binary(data, place) if is_binary else _from_pickle(data, place)
-    if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != _IMAGE or not len(x):
-        raise junk(place, f"it has images of shape {x.shape} and type {x.dtype}, expected uint8 of shape (N, {_IMAGE})")
-    images = x.view(np.uint8).reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1)
-    return images, check_labels(y, len(images), CLASSES, lambda found: junk(place, found))
-
-
-def _binary(data: bytes, place: str) -> tuple[Array, Array]:
-    """One byte of label and 3,072 of image for each sample."""
+    """Images [n, 32, 32, 3] and their labels: a byte of label and 3,072 of image for each sample, of which red, green
+    and blue follow each other."""
     if not data or len(data) % (_IMAGE + 1):
         raise junk(place, f"it has {len(data):,} bytes, expected {_IMAGE + 1:,} for each image")
     rows = np.frombuffer(data, np.uint8).reshape(-1, _IMAGE + 1)
-    return rows[:, 1:], rows[:, 0]
-
-
-def _from_pickle(data: bytes, place: str) -> tuple[Array, Array]:
-    """A dictionary with the array ``data`` and the list ``labels``."""
-    try:
-        batch = parse_pickle(data)
-    except ValueError as error:
-        raise junk(place, str(error)) from None
-    x, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
-    if not isinstance(x, np.ndarray) or not isinstance(labels, tuple):
-        raise junk(place, "its pickle does not hold data and labels")
-    if not all(type(label) is int and 0 <= label < CLASSES for label in labels):
-        raise junk(place, f"it has a label that is not a whole number from 0 to {CLASSES - 1}")
-    return x, np.array(labels, np.int32)
+    images = rows[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1)
+    return images, check_labels(rows[:, 0], len(images), CLASSES, lambda found: junk(place, found))

@@ -142,17 +142,13 @@ def _from_pickle(path: Path, data: bytes) -> DataSet:
         parts = parse_pickle(data)
     except ValueError as error:
         raise complain(str(error)) from None
-    if not isinstance(parts, tuple) or len(parts) != 3:
-        raise complain("its pickle does not hold the three parts (training, validation, test)")
     splits = [
         _float_split(part, name, complain) for part, name in zip(parts, ("training", "validation", "test"), strict=True)
     ]
     return _data_set((path,), *splits)
 
 
-def _float_split(part: object, name: str, complain: Callable[[str], Exception]) -> Split:
-    if not isinstance(part, tuple) or len(part) != 2 or not all(isinstance(array, np.ndarray) for array in part):
-        raise complain(f"the {name} part of its pickle is not a pair of arrays")
+def _float_split(part: tuple[Array, Array], name: str, complain: Callable[[str], Exception]) -> Split:
     x, y = part
     if x.dtype.kind != "f" or x.shape[1:] != (SIDE * SIDE,) or not len(x):
         raise complain(f"its {name} images have shape {x.shape} and type {x.dtype}, expected floats (N, {SIDE * SIDE})")

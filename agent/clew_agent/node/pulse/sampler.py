@@ -10,10 +10,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from clew_agent.node.pulse.gpus import Gpus
-from clew_agent.node.pulse.sources import Cores, Memory, Node, Packages, ProcessTree, Readings, Source
-from clew_shared.base.problem import ProblemError
-from clew_shared.journal.run_folder import RunFolder
-from clew_shared.spec import read_spec
+from clew_agent.node.pulse.sources import Memory, Node, Packages, ProcessTree, Readings, Source
 
 EVERY_S = 1.0
 MOST_SHARE = 0.005
@@ -38,11 +35,10 @@ def pause(age: float, cost: float) -> float:
     return max(EVERY_S, EVERY_S * age / DENSE_S, cost / MOST_SHARE)
 
 
-def usual_sources(pid: Callable[[], int], per_core: bool = False) -> list[Source]:
-    """Everything that this machine shows, each core only if asked for. The process comes first: without it there is no
-    sample."""
+def usual_sources(pid: Callable[[], int]) -> list[Source]:
+    """Everything that this machine shows. The process comes first: without it there is no sample."""
     found: list[Source] = [ProcessTree(pid)]
-    for make in (Node, Memory, Packages, Gpus, *((Cores,) if per_core else ())):
+    for make in (Node, Memory, Packages, Gpus):
         with suppress(Exception):  # a library or a driver raises anything; the value is unknown then
             found.append(make())
     return found
@@ -86,21 +82,11 @@ class Sampler:
 
 
 @contextmanager
-def sampling(
-    pid: Callable[[], int], deliver: Callable[[Sample], None], folder: RunFolder, attempt: int
-) -> Iterator[None]:
-    """Samples this process's node and the process ``pid`` meanwhile, each core if that attempt of the run in ``folder``
-    asks for it."""
-    sampler = Sampler(lambda: usual_sources(pid, _per_core(folder, attempt)), deliver)
+def sampling(pid: Callable[[], int], deliver: Callable[[Sample], None]) -> Iterator[None]:
+    """Samples this process's node and the process ``pid`` meanwhile."""
+    sampler = Sampler(lambda: usual_sources(pid), deliver)
     sampler.start()
     try:
         yield
     finally:
         sampler.close()
-
-
-def _per_core(folder: RunFolder, attempt: int) -> bool:
-    try:
-        return read_spec(folder.spec_of(attempt)).per_core
-    except ProblemError:  # what is wrong with it the trainer says
-        return False

@@ -132,21 +132,6 @@ class Node:
         return {"cores": self._cores, **self._rates.of(now, counts)}
 
 
-class Cores:
-    """Each core that this run may use, and everything on it."""
-
-    def __init__(self) -> None:
-        self._rates = Rates()
-        known = range(psutil.cpu_count() or 0)
-        mine = psutil.Process().cpu_affinity() if hasattr(psutil.Process, "cpu_affinity") else known
-        self._mine = frozenset(mine or known)
-
-    def read(self, now: float) -> Readings:
-        """The share of the time in which each was busy since the last sample."""
-        every = enumerate(psutil.cpu_times(percpu=True))
-        return self._rates.of(now, {f"core{number}": _busy(one) for number, one in every if number in self._mine})
-
-
 def _busy(times: Any) -> float:
     """The seconds in which a processor, or all of them, did anything."""
     shared = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already

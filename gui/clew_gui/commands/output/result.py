@@ -16,20 +16,20 @@ from clew_gui.charts.measured import measured_plots, text_tables, timeline_text
 from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.reports.facts import kept_answers
+from clew_gui.study.advice import advise
+from clew_gui.study.goals import check_goal
+from clew_gui.study.prediction import prediction_words
+from clew_gui.study.rate_range import rate_curve, rate_words
+from clew_gui.study.trace import trace_lines as traced_lines
+from clew_gui.study.usage import usage_words
 from clew_shared.base.number_words import counted, rate
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-from clew_shared.goals import check_goal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study.advice import advise
-from clew_shared.study.prediction import prediction_words
-from clew_shared.study.rate_range import rate_curve, rate_words
-from clew_shared.study.trace import trace_lines as traced_lines
-from clew_shared.study.usage import usage_words
 
 
 def title(spec: RunSpec, card: ExerciseCard | None) -> str:

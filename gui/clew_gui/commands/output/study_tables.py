@@ -10,13 +10,13 @@ from clew_gui.base.state_words import NONE
 from clew_gui.charts.speedup import ScalingRun, SpeedupScene, speedup_scene
 from clew_gui.commands.output import words
 from clew_gui.session.study_runner import StudyResult
+from clew_gui.study.ranking import Better, Standing, rank, stand
+from clew_gui.study.scaling import Forecast, as_table, figures, forecast_basis
 from clew_shared.base import operating_system
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import STEPS, check
 from clew_shared.run_settings import inside
-from clew_shared.study.ranking import Better, Standing, rank, stand
-from clew_shared.study.scaling import Forecast, as_table, figures, forecast_basis
 from clew_shared.study.study import StudySpec
 
 # --- Ranking ----------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ started and nothing is left behind) and 130 when it was stopped with Ctrl+C."""
 
 _SPREAD = ("strategy", "devices", "precision")
 _OWN = (
-    *("help", "help_all", "preset", "set", "seed", "data", "name", "predict", "rate_range", "trace", "per_core"),
+    *("help", "help_all", "preset", "set", "seed", "data", "name", "predict", "rate_range", "trace"),
     *("out", "queue", "exercises", "json"),
     *_SPREAD,
     *SITE_OPTIONS,
@@ -121,7 +121,6 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> RunPar
     parser.add_argument(
         "--trace", metavar="STEPS", help="record what the operations of the first steps do (20, for example)"
     )
-    parser.add_argument("--per-core", action="store_true", help="sample how busy each core is, too")
     parser.add_argument("--out", metavar="DIR", help="the run's folder (default: a new one where runs are kept)")
     parser.add_argument(
         "--queue",
@@ -231,7 +230,6 @@ class RunArguments(argparse.Namespace):
     predict: str | None
     rate_range: str | None
     trace: str | None
-    per_core: bool
     out: str | None
     queue: bool
     exercises: str | None
@@ -357,7 +355,7 @@ def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunS
     problems += found
     traced, found = count("trace", request.trace) if request.trace is not None else (0, [])
     problems += found
-    spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn, trace=traced, per_core=request.per_core)
+    spec = msgspec.structs.replace(spec, rate_range=test, prediction=drawn, trace=traced)
     spec, found = _spread(spec, request, card)
     return spec, [*problems, *found, *check_extras(spec, card)]
 

@@ -1,10 +1,10 @@
 """The check of a whole request on this computer: whatever the agent would refuse of any of its runs is refused before
-the first one starts and before anything is written. And what can be said then of the time and the memory they need."""
+the first one starts and before anything is written. And what can be said then of the time they need."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.commands.output.words import duration
-from clew_gui.jobs.job_book import job_book
-from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
+from clew_gui.session.forecast import Earlier, seconds_each
 from clew_gui.targets import local_agent
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
@@ -67,51 +66,35 @@ def _possible(study: StudySpec) -> Iterator[RunSpec]:
 # --- Forecast ---------------------------------------------------------------------------------------------------------
 
 
-_MOST, _READ = 5, 20
-"""Finished runs that are wanted, and the latest ones among which they are looked for: a journal may be long."""
+_READ = 20
+"""The latest runs among which a finished one is looked for: a journal may be long."""
 
 
 def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: int) -> list[str]:
-    """Says what is left of a sweep, how long it will take and how much memory."""
+    """Says what is left of a sweep and how long it will take."""
     if study.sweep is None:
         return []
     total = number_of_runs(study)
     planned = [run.spec for run in study_runs(study) or (sweep_run(study, {}),) * total]
     left = f"{total - done} of {total} runs are left" if done else f"{total} runs"
-    earlier = list(_earlier(places, card))
-    each = seconds_each(planned, card, earlier)
+    each = seconds_each(planned, card, _earlier(places, card))
     if not each:
         return [f"{left}. How long they take is known after the first run."]
-    time = f"{left}: about {duration(sum(each) * (total - done) / total)}, estimated from an earlier run."
-    return [time, *filter(None, [memory_words(memory_needed(planned, card, earlier))])]
+    return [f"{left}: about {duration(sum(each) * (total - done) / total)}, estimated from an earlier run."]
 
 
-def memory_lines(places: Places, spec: RunSpec, card: ExerciseCard, site: str = "") -> list[str]:
-    """Says how much memory the run will need here, or on a ``site``; nothing where that is little, or no earlier run of
-    that place tells."""
-    need = memory_needed([spec], card, _earlier(places, card, site))
-    return list(filter(None, [memory_words(need, f"a node of {site}") if site else memory_words(need)]))
-
-
-def _earlier(places: Places, card: ExerciseCard, site: str = "") -> Iterator[Earlier]:
-    """The finished ones of the latest runs of the exercise on this computer or a ``site``, the latest first."""
-    return islice(_finished(islice(_latest(places, card, site), _READ)), _MOST)
-
-
-def _finished(runs: Iterable[tuple[Path, RunSpec]]) -> Iterator[Earlier]:
-    for folder, spec in runs:
+def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:
+    """The finished ones of the latest runs of the exercise on this computer, the latest first."""
+    for folder, spec in islice(_latest(places, card), _READ):
         with suppress(ProblemError):
             history = read_run(folder)
             if history.fold.state is RunState.FINISHED:
                 yield Earlier(spec, history)
 
 
-def _latest(places: Places, card: ExerciseCard, site: str) -> Iterator[tuple[Path, RunSpec]]:
-    kept, book = (places.mirrors, job_book(places)) if site else (places.runs, None)
-    for folder in sorted(kept.iterdir() if kept.is_dir() else (), key=made, reverse=True):
+def _latest(places: Places, card: ExerciseCard) -> Iterator[tuple[Path, RunSpec]]:
+    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
         with suppress(ProblemError):
             spec = read_spec(RunFolder(folder).spec)
-            job = book.job_of(folder.name) if book is not None else ""
-            there = book.order(job).site if book is not None and job else ""
-            if spec.exercise == card.id and there == site:
+            if spec.exercise == card.id:
                 yield folder, spec

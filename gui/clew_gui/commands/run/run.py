@@ -15,7 +15,7 @@ from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.result import title
 from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
-from clew_gui.commands.run.check import check_here, memory_lines
+from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.commands.run.own_agent import OwnRun, own_session
 from clew_gui.commands.sites.flags import add_allocation_flags, only_for_sites, read_place
@@ -41,11 +41,9 @@ def run(context: CommandContext, argv: Sequence[str]) -> int:
 
         if request.dry_run:
             return show_script(context, place, (spec,), request.json)
-        _say_memory(context, spec, card, request.json, place.site)
         heading = f"{title(spec, card)}, on {request.site}"
         return run_there(open_terminal(context), place, spec, card, known, heading, request.json, request.detach)
     check_here(context.places, [spec], own=request.exercises is not None)
-    _say_memory(context, spec, card, request.json)
     if request.queue:
         return run_queued(context, LocalTarget(context.places), spec, card, known, request.json)
     out = Path(request.out).expanduser().absolute() if request.out else None
@@ -66,11 +64,6 @@ def run_queued(
     """
     with closing(Session(context.places, known, target, only=())) as session, stop_requests() as stops:
         return _show(FollowedRun(context, session, session.start_run(spec), as_json, stops), card, title(spec, card))
-
-
-def _say_memory(context: CommandContext, spec: RunSpec, card: ExerciseCard, as_json: bool, site: str = "") -> None:
-    for line in memory_lines(context.places, spec, card, site):
-        (context.note if as_json else context.say)(line)
 
 
 def run_spec(

@@ -17,13 +17,13 @@ from clew_shared.journal.files import (
     MIRROR_MARK,
     Damage,
     FrameReader,
+    PrefixHash,
     Record,
     attempts,
     ends_sealed,
     first_attempt,
     journal_path,
 )
-from clew_shared.journal.prefix_hash import PrefixHash
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, to_toml
 

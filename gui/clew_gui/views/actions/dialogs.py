@@ -16,6 +16,7 @@ from clew_gui.base.tokens import Theme
 from clew_gui.session.runs import RunModel
 from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
+from clew_gui.study.written_code import has_script, written_code
 from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
@@ -40,7 +41,6 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import ParamSpec, Value, format_value
 from clew_shared.run_settings import RunNote, note_problems, read_tags
 from clew_shared.spec import MAX_NAME, RunSpec
-from clew_shared.study.written_code import has_script, written_code
 
 _ONE_COLUMN = 16
 _JOB = "job"

@@ -12,6 +12,9 @@ from enum import Flag, auto
 from clew_gui.base.settings import local_settings
 from clew_gui.session.job_links import JobModel
 from clew_gui.session.runs import RunModel
+from clew_gui.study.advice import Advice, advise
+from clew_gui.study.prediction import prediction_words
+from clew_gui.study.rate_range import rate_curve, rate_words
 from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.form.data_choice import is_path
 from clew_gui.views.lab.lab_panel import ExerciseProgress
@@ -29,9 +32,6 @@ from clew_shared.cards import Goal
 from clew_shared.catalogue import FIRST_EXERCISE
 from clew_shared.goal_settings import requires_words
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.study.advice import Advice, advise
-from clew_shared.study.prediction import prediction_words
-from clew_shared.study.rate_range import rate_curve, rate_words
 
 _LINKS = {
     "OFFLINE": ("unlink", "bad", "off"),
@@ -336,7 +336,7 @@ class PanelUpdater:
         place = form.place()
         site = place.site if place is not None else ""
         there = [run for run in self._model.runs() if run.site == site]
-        form.show_cost(*estimate(form.spec(), self._model.card, there))
+        form.show_cost(estimate(form.spec(), self._model.card, there))
 
     def _kept_runs(self, exercise: str) -> list[tuple[str, str]]:
         """The runs of an exercise whose weights are on this computer, the latest first: folder and words."""

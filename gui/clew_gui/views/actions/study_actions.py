@@ -8,10 +8,11 @@ from PySide6.QtCore import QObject
 
 from clew_gui.jobs.job import Place
 from clew_gui.schedulers.allocation import node_hours, seconds_asked
-from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each
+from clew_gui.session.forecast import Earlier, seconds_each
 from clew_gui.session.kept_studies import is_done_elsewhere, keep_study, kept_study
 from clew_gui.session.runs import RunModel
 from clew_gui.session.study_runner import KnownRun, Progress, progress
+from clew_gui.study.ranking import Standing, rank, stand
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.study_bar import RaceEntry
@@ -24,7 +25,6 @@ from clew_shared.cards import ExerciseCard, RaceSpec
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import STEPS, defaults, format_value
 from clew_shared.spec import RunSpec
-from clew_shared.study.ranking import Standing, rank, stand
 from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of, study_runs
 
 
@@ -99,9 +99,8 @@ class StudyActions(QObject):
         each = seconds_each(specs, card, earlier)
         if not each:
             return f"{len(specs)} runs. How long they take is known after the first run."
-        memory = memory_words(memory_needed(specs, card, earlier))
-        time = f"{words.roughly(sum(each))} one after the other, estimated from an earlier run."
-        return f"{len(specs)} runs: {time} {memory}".rstrip()
+        time = words.roughly(sum(each))
+        return f"{len(specs)} runs: {time} one after the other, estimated from an earlier run."
 
     def _cost_there(self, specs: tuple[RunSpec, ...]) -> str:
         """The job that these runs would be on the chosen site; empty on this computer."""

@@ -92,7 +92,7 @@ class NextRun(QWidget):
         self.clock: Callable[[], float] = time.monotonic
         self._asked: tuple[RunSpec | None, float] = (None, 0.0)
         self._refusal = ""
-        self._cost2, self._too_much = "", False
+        self._cost2 = ""
         self._drafts: dict[str, RunSpec] = {}
         self._forms: dict[str, _Kept] = {}
         self._spreads: dict[str, _Kept] = {}
@@ -422,20 +422,18 @@ class NextRun(QWidget):
         else:
             self.where.focus_first_problem()
 
-    def show_cost(self, time: str, memory: str, too_much: bool) -> None:
-        """Shows the cost: time first, then what it uses; for a site, the time in other words. ``too_much``: there is
-        less memory than it needs."""
+    def show_cost(self, time: str) -> None:
+        """Shows the cost: time first, then what it uses; for a site, the time in other words."""
         there, second = self.where.cost()
         self.cost.set_text(there or time)
-        self._cost2 = " ".join(filter(None, (memory, second if there else _FREE)))
-        self._too_much = too_much
+        self._cost2 = second if there else _FREE
         self._show_cost("" if self.run.isEnabled() else self.run.toolTip())
 
     def _show_cost(self, reason: str) -> None:
         """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
         wrong = any(one.code not in (SEVERAL, *WAITS) for one in self.problems())
-        set_role(self.cost2, "bad" if wrong or (self._too_much and not reason) else "2", "tone")
+        set_role(self.cost2, "bad" if wrong else "2", "tone")
 
 
 def _defaults_title(card: ExerciseCard) -> str:

@@ -19,6 +19,7 @@ from clew_gui.charts.kit.frame import Frame
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots
 from clew_gui.charts.surface import Heights, PathLayer, SurfaceChart, SurfaceLook
+from clew_gui.study.by_hand import StepsByHand
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.plots.pictures import PicturesView
@@ -27,7 +28,6 @@ from clew_gui.views.theme.parts import Appearance, row
 from clew_shared.cards import ExerciseCard, SeriesPlot
 from clew_shared.exporters.rows import series_of
 from clew_shared.exporters.tables import write_series
-from clew_shared.study.by_hand import StepsByHand
 
 _PIXELS: Final = 700_000
 """Most pixels that the map is worked out for; a finer screen gets them enlarged."""

@@ -17,11 +17,11 @@ from clew_gui.charts.kit.gutter import gutter_width
 from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import Span, XUnit, x_ticks
 from clew_gui.charts.pulse import GAP, PulseChart, PulseRow, height_of, is_placed, places_of, pulse_rows, seconds_of
+from clew_gui.study.usage import usage_now, usage_words
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import SIZES
 from clew_gui.views.plots.curves import CurvesView
 from clew_gui.views.theme.parts import Appearance, FoldingSection
-from clew_shared.study.usage import usage_now, usage_words
 
 _TITLE: Final = "Machine"
 _AROUND: Final = 104

@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QHeaderView, QTableWidgetItem, QWidget
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
+from clew_gui.study.trace import most_expensive_words, trace_words
+from clew_gui.study.usage import usage_words
 from clew_gui.views.form.fields import combo
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
@@ -21,8 +23,6 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard
 from clew_shared.run_settings import label_of, setting_words, settings_of
-from clew_shared.study.trace import most_expensive_words, trace_words
-from clew_shared.study.usage import usage_words
 
 
 class Detail(NamedTuple):

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from clew_gui.base.state_words import NONE
-from clew_gui.session.forecast import Earlier, memory_needed, memory_words, seconds_each, timed
+from clew_gui.session.forecast import Earlier, seconds_each, timed
 from clew_gui.session.runs import RunModel
+from clew_gui.study.goals import GoalResult, check_goal, shortfall
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.runs_model import RunRow, cells, number
 from clew_shared.base.number_words import difference
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import has_answer, is_for
-from clew_shared.goals import GoalResult, check_goal, shortfall
 from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import BATCH_SIZE, LEARNING_RATE, OPTIMIZER, check
 from clew_shared.spec import RunSpec
-
-
-class Estimate(NamedTuple):
-    """What a run will cost, in words: its time, and its memory where that is known; ``too_much`` if there is less."""
-
-    time: str
-    memory: str = ""
-    too_much: bool = False
 
 
 class Results:
@@ -202,15 +193,11 @@ def goals_by_data(card: ExerciseCard) -> list[list[Goal]]:
     return found or ([list(card.goals)] if card.goals else [])
 
 
-def estimate(spec: RunSpec, card: ExerciseCard, runs: Sequence[RunModel]) -> Estimate:
-    """Estimates what a run will cost, from the latest of these runs, all of the place where it goes."""
+def estimate(spec: RunSpec, card: ExerciseCard, runs: Sequence[RunModel]) -> str:
+    """Says how long a run will take, by the latest of these runs, all of the place where it goes."""
     latest = sorted(runs, key=lambda run: run.number, reverse=True)
-    earlier = [Earlier(run.spec, run.history, run.number) for run in latest]
-    need, judge = memory_needed([spec], card, earlier), timed(earlier)
-    here = f"a node of {runs[0].where}" if runs and runs[0].site else "this computer"
-    memory = memory_words(need, here)
-    too_much = need is not None and need.too_much
+    judge = timed(Earlier(run.spec, run.history, run.number) for run in latest)
     if judge is None:
-        return Estimate("Estimate after the first run", memory, too_much)
+        return "Estimate after the first run"
     (seconds,) = seconds_each([spec], card, [judge])
-    return Estimate(f"Next run: {words.roughly(seconds)} (based on run {judge.number})", memory, too_much)
+    return f"Next run: {words.roughly(seconds)} (based on run {judge.number})"

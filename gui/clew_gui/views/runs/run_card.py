@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.session.runs import RunModel
+from clew_gui.study.advice import Advice
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.job_words import NOTHING, SHORT_S, CardWords
 from clew_gui.views.presentation.menu_entries import MOST_BUTTONS, ActionButton, MenuActions, Remedies
@@ -35,7 +36,6 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE
-from clew_shared.study.advice import Advice
 
 _TROUBLE = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST)
 

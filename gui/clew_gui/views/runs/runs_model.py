@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QIcon
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.session.runs import RunModel
+from clew_gui.study.usage import USAGE, usage_results
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.icons import state_style
 from clew_gui.views.theme.parts import Appearance
@@ -21,7 +22,6 @@ from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.params import BATCH_SIZE, HEADLINE, Value
 from clew_shared.run_settings import Facts, label_of, setting_words, settings_of
-from clew_shared.study.usage import USAGE, usage_results
 
 Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()

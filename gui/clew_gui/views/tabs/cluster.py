@@ -27,6 +27,7 @@ from clew_gui.charts.cluster import (
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.kit.ticks import Span
 from clew_gui.session.runs import RunModel
+from clew_gui.study.scaling import figures
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import PythonDialog
 from clew_gui.views.charts.chart_view import ChartView
@@ -56,7 +57,6 @@ from clew_shared.base.places import Places
 from clew_shared.catalogue import on_servers
 from clew_shared.exporters.tables import write_updates_csv
 from clew_shared.journal.lifecycle import TERMINAL, RunState
-from clew_shared.study.scaling import figures
 from clew_shared.wire.messages import DisturbCluster
 
 _SPEEDS = (("1", "×1"), ("2", "×2"), ("5", "×5"))

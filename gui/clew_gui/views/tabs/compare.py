@@ -28,6 +28,7 @@ from clew_gui.charts.compare import (
     with_importance,
 )
 from clew_gui.session.runs import RunModel
+from clew_gui.study.importance import Importance, importance_of
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.files import write_page
@@ -47,7 +48,6 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.params import LEARNING_RATE, ParamSpec, convert
 from clew_shared.run_settings import SEED, differences, label_of, settings_of
-from clew_shared.study.importance import Importance, importance_of
 
 PAGES: tuple[tuple[Form, str], ...] = (("curves", "Curves"), ("scatter", "Scatter"), ("parallel", "Parallel"))
 SETS = (("ticked", "Ticked"), ("listed", "All listed"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from clew_gui.study.machine import machine_findings
 from clew_shared.journal.events import Schema
 from clew_shared.journal.history import History
-from clew_shared.study.machine import machine_findings
 from tests.unit.runs import METRICS, points, pulse, trace
 
 SECONDS = 40

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clew_gui.study.comparison import Outcome
 from clew_shared.base.number_words import in_bytes, quantity
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary, PulseTable, Values
-from clew_shared.study.comparison import Outcome
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _WH = 3600.0

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.study.trace import most_expensive_words, time_words, trace_lines, trace_words
 from clew_shared.base.problem import ProblemError
 from clew_shared.exporters import export_trace
 from clew_shared.journal.events import Trace
 from clew_shared.journal.history import History
 from clew_shared.journal.trace import PARTS, most_expensive, read_spans, shares
-from clew_shared.study.trace import most_expensive_words, time_words, trace_lines, trace_words
 from tests.unit.runs import begin_run, describe, trace
 
 STRANGE = st.sampled_from((0.0, -1.0, 5e-324, 1e-320, 1e-9, 1e-3, 1.0, 1e5, 1e10, 1.7e308, np.inf, np.nan))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew_gui.study.comparison import band_of, curve_of, outcome_of, time_to
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.curves import Column
@@ -26,7 +27,6 @@ from clew_shared.run_settings import (
     settings_of,
 )
 from clew_shared.spec import RunSpec
-from clew_shared.study.comparison import band_of, curve_of, outcome_of, time_to
 from tests.unit.runs import METRICS
 
 SOFTMAX = next(card for card in load_builtin().exercises if card.id == "softmax")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew_agent.node.log_tail import tail
+from clew_agent.node.child_output import tail
 
 _STACK = "\n".join(f'  File "/agent/module_{number}.py", line {number} in call_{number}' for number in range(40))
 _CRASH = f"""I0000 gpu_device.cc:2043] Created device GPU:0

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clew_gui.study.machine import machine_findings
+from clew_gui.study.rate_range import is_rate_test
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import spec_of
-from clew_shared.study.machine import machine_findings
-from clew_shared.study.rate_range import is_rate_test
 
 LOSS = "loss"
 _LEAST_STEPS = 40

@@ -1,10 +1,14 @@
-"""The last lines that a process printed before it died."""
+"""What a child prints: its lines as they come, and the last ones that it printed before it died."""
 
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable, Iterator
 from itertools import dropwhile
 from pathlib import Path
+from queue import SimpleQueue
+from typing import IO
 
 _TAIL_BYTES = 1 << 16
 """Holds the stacks of all threads, which Python prints when a native library ends the process, and what came before."""
@@ -17,6 +21,37 @@ _OF_DUMP = re.compile(r"\s|$|Current thread|Thread 0x|Extension modules: |Python
 """What the lines of the stacks begin with."""
 _NOISE = ("All log messages before absl::InitializeLog()", "oneDNN custom operations are on")
 """Lines that TensorFlow prints whenever it is imported, whatever its log level: no reason why a trainer died."""
+
+
+class HeardLines:
+    """Hears ``pipe`` up to its end in a thread called ``name``, as not every system can wait for a pipe beside sockets.
+    The thread calls ``wake`` when there is something to take. A line that is longer than ``limit`` bytes, if this is
+    not negative, comes in pieces."""
+
+    def __init__(self, pipe: IO[bytes], wake: Callable[[], None], name: str, limit: int = -1) -> None:
+        self._pipe, self._wake, self._limit = pipe, wake, limit
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+        self._thread = threading.Thread(target=self._hear, name=name, daemon=True)
+        self._thread.start()
+
+    def _hear(self) -> None:
+        line = b" "
+        while line:
+            line = self._pipe.readline(self._limit)
+            self._lines.put(line)
+            self._wake()
+
+    def take(self) -> Iterator[bytes]:
+        """Yields the lines that came since; an empty one is the end."""
+        while not self._lines.empty():
+            yield self._lines.get()
+
+    def close(self, seconds: float) -> None:
+        """Wait at most ``seconds`` for the end, which comes when the child and whoever has its output have ended, and
+        close the pipe. One that is still being read stays open: to close it would wait for the reader."""
+        self._thread.join(seconds)
+        if not self._thread.is_alive():
+            self._pipe.close()
 
 
 def tail(path: Path) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
+from clew_gui.study.scaling import ScalingRow, step_shares
+from clew_gui.study.usage import share
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import mean_rate
-from clew_shared.study.scaling import ScalingRow, step_shares
-from clew_shared.study.usage import share
 
 _ALIKE = 0.1
 """Devices whose use differs by more than this are told apart."""

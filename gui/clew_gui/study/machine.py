@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clew_gui.study.usage import share
 from clew_shared.base.number_words import counted, in_bytes
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import ProcessPulse, mean_rate
-from clew_shared.study.usage import share
 
 _LEAST_S = 20.0
 """Seconds of training below which a mean says little: a warm-up or an evaluation may take some."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from clew_gui.study.importance import LEAST_RESULTS, importance_of, importance_words
 from clew_shared.cards import MetricSpec
 from clew_shared.params import Value
-from clew_shared.study.importance import LEAST_RESULTS, importance_of, importance_words
 
 DICE = random.Random(3)
 LOSS = MetricSpec(name="loss", label="Loss")

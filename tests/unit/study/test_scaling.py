@@ -8,10 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import Attempt, Points, Schema
-from clew_shared.journal.history import History, StepBlock
-from clew_shared.study.scaling import (
+from clew_gui.study.scaling import (
     JURECA,
     Estimate,
     NetworkSpeed,
@@ -35,6 +32,9 @@ from clew_shared.study.scaling import (
     t95,
     time_run,
 )
+from clew_shared.cards import MetricSpec
+from clew_shared.journal.events import Attempt, Points, Schema
+from clew_shared.journal.history import History, StepBlock
 
 LOSS = (MetricSpec(name="loss", label="Loss"),)
 

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from clew_agent.training.settings import BatchSettings
+from clew_gui.study.goals import check_goal
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.catalogue import load_builtin
 from clew_shared.goal_settings import asked_settings, is_for, questions, unmet
-from clew_shared.goals import check_goal
 from clew_shared.journal.events import Attempt, Evaluation, Schema
 from clew_shared.journal.history import History
 from clew_shared.params import Value

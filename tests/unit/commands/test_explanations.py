@@ -10,8 +10,8 @@ import make_site
 import pytest
 
 from clew_gui.commands.main import main
+from clew_gui.commands.why import PAGES, entries, explanations, matching
 from clew_gui.deploy.remote_python import FRAMEWORK
-from clew_shared.base.explanations import PAGES, entries, explanations, matching
 from clew_shared.base.problem import Problem, ProblemError
 
 _CODE = re.compile(r'"([a-z]+(?:\.[a-z_]+)+)"')

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clew_gui.study.ranking import Standing, rank, stand
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Points, Schema
 from clew_shared.journal.history import History
-from clew_shared.study.ranking import Standing, rank, stand
 
 
 def history(*values: float) -> History:

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from clew_gui.study.prediction import predicted_at, prediction_words
 from clew_shared.journal.events import Predicted
 from clew_shared.spec import Prediction, RunSpec, check_spec
-from clew_shared.study.prediction import predicted_at, prediction_words
-from tests.unit.exercise.test_goals import history_of
+from tests.unit.study.test_goals import history_of
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from clew_gui.study.goals import check_goal
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, Requirement, StrategyCard
 from clew_shared.catalogue import load_builtin
 from clew_shared.goal_settings import goal_detail, is_for, requires_words, unknown_settings
-from clew_shared.goals import check_goal
 from clew_shared.journal.events import Attempt, Evaluation, Live, Points, Schema
 from clew_shared.journal.history import History
 from clew_shared.params import Choice, ParamSpec

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from clew_gui.study.usage import share
 from clew_shared.base.number_words import counted
 from clew_shared.journal.events import Trace
 from clew_shared.journal.trace import KINDS, PARTS, all_seconds, most_expensive, shares
-from clew_shared.study.usage import share
 
 _BAR = 50
 """Characters of the bar in a terminal."""

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from clew_gui.study.machine import others_words
+from clew_gui.study.rate_range import is_rate_test
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.catalogue import known_sets
@@ -16,8 +18,6 @@ from clew_shared.journal.history import Column, History
 from clew_shared.params import STEPS, Value
 from clew_shared.reading import spec_of
 from clew_shared.spec import RunSpec, from_toml
-from clew_shared.study.machine import others_words
-from clew_shared.study.rate_range import is_rate_test
 
 
 class GoalResult(NamedTuple):

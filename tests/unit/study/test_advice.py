@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 import clew_gui
+from clew_gui.study.advice import advise
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Attempt, Evaluation, Points, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import read_run
 from clew_shared.spec import RateRange, RunSpec, to_toml
-from clew_shared.study.advice import advise
 
 STEPS = 400
 AT = np.arange(STEPS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clew_gui.study.device_use import DeviceUse, device_uses, use_columns
+from clew_gui.study.scaling import RunTiming, measure
 from clew_shared.journal.history import History
-from clew_shared.study.device_use import DeviceUse, device_uses, use_columns
-from clew_shared.study.scaling import RunTiming, measure
 from tests.unit.runs import pulse, trace
 
 ROWS = measure([RunTiming(n, 100, (100.0,), (1.0 / n,)) for n in (1, 2)]).rows

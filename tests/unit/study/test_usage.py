@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from clew_gui.study.usage import energy, of_limit, share, usage_now, usage_results, usage_words
 from clew_shared.journal.events import Pulse, Schema
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary
-from clew_shared.study.usage import energy, of_limit, share, usage_now, usage_results, usage_words
 from tests.unit.runs import METRICS, points, pulse
 
 NAN = float("nan")
