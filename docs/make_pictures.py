@@ -173,19 +173,15 @@ def paint_node(theme: Literal["light", "dark"], file: str) -> None:
     from clew_shared.catalogue import load_builtin
 
     class Open(NodeServices):
-        """Jupyter is open on the node, and TensorBoard starts there."""
+        """Jupyter is open on the node."""
 
         def jobs(self) -> frozenset[str]:
             """The held node."""
             return frozenset({"node"})
 
         def status(self, job: str) -> tuple[ServiceStatus, ...]:
-            """The states of both services."""
-            both = (
-                ServiceStatus("jupyter", "Jupyter is open.", "http://"),
-                ServiceStatus("tensorboard", "TensorBoard starts."),
-            )
-            return both if job == "node" else ()
+            """The state of Jupyter."""
+            return (ServiceStatus("jupyter", "Jupyter is open.", "http://"),) if job == "node" else ()
 
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):

@@ -1,4 +1,4 @@
-"""Jupyter and TensorBoard for anyone who may command this agent: each at most once, ended with the agent.
+"""Jupyter for anyone who may command this agent: at most once, ended with the agent.
 
 Every service is a process of its own (``services.process``); this one only starts it, and hands on where it listens.
 """
@@ -17,7 +17,6 @@ from pathlib import Path
 import msgspec
 
 from clew_agent.node.heard_lines import HeardLines
-from clew_agent.services.programs import KINDS
 from clew_agent.wire.long_polls import MAX_WAITING, Caller
 from clew_agent.wire.rendezvous import PortRange
 from clew_agent.wire.server import GuardedRouter
@@ -31,6 +30,7 @@ from clew_shared.wire.messages import Refused, Reply, Service
 
 _log = logging.getLogger(__name__)
 
+KINDS = ("jupyter",)
 COMMAND = (sys.executable, "-m", "clew_agent", "service")
 _END_S = 8.0
 """Seconds that a service gets to end: more than it gives its program before it kills it."""

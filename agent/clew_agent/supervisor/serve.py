@@ -62,7 +62,7 @@ OWN_IDLE_S = 15.0
 JOB_IDLE_S = 60.0
 """Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
-"""Seconds that the agent stays with Jupyter or TensorBoard open: a laptop that was closed for a walk to another room
+"""Seconds that the agent stays with Jupyter open: a laptop that was closed for a walk to another room
 finds them as they were."""
 
 
@@ -236,7 +236,7 @@ def _parser() -> argparse.ArgumentParser:
         "--idle",
         type=float,
         help=f"end after this many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f},"
-        f" there {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
+        f" there {KEPT_S:.0f} with Jupyter open; inf)",
     )
     parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once on a node without a GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")

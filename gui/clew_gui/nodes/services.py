@@ -1,4 +1,4 @@
-"""Jupyter or TensorBoard of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
+"""Jupyter of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
 
 The agent starts it and sends the token through the encrypted channel; the browser's way there is the agent's own, and
 as encrypted.
@@ -29,7 +29,6 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, OpenService, Refused, Service
 
-KINDS = ("jupyter", "tensorboard")
 ANSWER_S = 330.0
 """The agent gives the program five minutes to start; that it has gone is seen before."""
 _AGAIN_S = 10.0

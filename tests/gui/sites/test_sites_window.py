@@ -495,10 +495,10 @@ def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(
     student.site.end(job, Phase.COMPLETED)
 
 
-@pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
-def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
-    student: Student, kind: str, title: str, monkeypatch: pytest.MonkeyPatch
+def test_jupyter_opens_on_the_held_node_and_its_line_and_page_are_shown(
+    student: Student, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kind, title = "jupyter", "Jupyter"
     started: list[Opened] = []
     monkeypatch.setattr(Opened, "all", started)
     monkeypatch.setattr(shown, "OpenedService", Opened)
@@ -533,9 +533,8 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
     student.site.end(job, Phase.COMPLETED)
 
 
-@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
-def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, kind: str) -> None:
-    softmax.window.actions_[kind].trigger()
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program) -> None:
+    softmax.window.actions_["jupyter"].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()
 
 

@@ -450,7 +450,6 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
         yield server
 
 
-@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
 @pytest.mark.parametrize(
     ("flags", "seen", "times"),
     [
@@ -465,7 +464,6 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     book: JobBook,
     display: socket.socket,
     monkeypatch: pytest.MonkeyPatch,
-    kind: str,
     flags: tuple[str, ...],
     seen: bool,
     times: int,
@@ -485,9 +483,11 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
     sent(book, 0, JobStage.RUNNING, True)
     out, err = io.StringIO(), io.StringIO()
-    assert open_command(CommandContext(places, out, err), [kind, "--site", "lab", *flags]) == 1, "the allocation ended"
+    assert open_command(CommandContext(places, out, err), ["jupyter", "--site", "lab", *flags]) == 1, (
+        "the allocation ended"
+    )
     assert out.getvalue() == f"{ADDRESS}\n" * 2, "the address is printed in any case"
-    assert f"{kind} starts on node1." in err.getvalue()
+    assert "jupyter starts on node1." in err.getvalue()
     assert len(pages) == times
     assert all(f"url={ADDRESS}" in page for page in pages)
     assert list(places.private.glob("open-*")) == [], "the page that leads there is gone"

@@ -20,7 +20,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.jobs import JobsDialog, SiteBar
-from clew_gui.views.sites.services import NodeServices
+from clew_gui.views.sites.services import LocalTensorBoard, NodeServices
 from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
@@ -46,6 +46,8 @@ class NodeActions(QObject):
         self.services = NodeServices(self, places.private)
         self.services.changed.connect(lambda _job: self.show())
         self.services.failed.connect(window.messages.show_problems)
+        self.board = LocalTensorBoard(self, places)
+        self.board.failed.connect(window.messages.show_problems)
         self.terminal: Callable[[Sequence[str]], subprocess.Popen[bytes] | None] = open_terminal
         self._places = places
         self._list: JobsDialog | None = None
@@ -94,6 +96,7 @@ class NodeActions(QObject):
     def close(self) -> None:
         """The window closes: addresses here are closed, terminals stay. Waits some seconds at most."""
         self.services.close_all()
+        self.board.close()
         for one in self._terminals:
             one.returncode = one.poll() or 0  # it outlives this program on purpose; no ResourceWarning for it
 
@@ -119,7 +122,7 @@ class NodeActions(QObject):
             self._window.messages.show_note(native_keys(_NO_NODE))
 
     def open(self, job: str, kind: str) -> None:
-        """Open Jupyter, TensorBoard or a terminal on the node of a job."""
+        """Open Jupyter or a terminal on the node of a job."""
         model = next((one for one in self.jobs() if one.id == job), None)
         if model is None or self._manager is None:
             return
@@ -130,6 +133,12 @@ class NodeActions(QObject):
             self.log_in(model.order.site)
         with self._controller.refusals():
             self.services.open(model, self._manager.target(job), kind)
+
+    def open_board(self) -> None:
+        """Show TensorBoard on this computer in the browser."""
+        with self._controller.refusals():
+            self.board.open()
+            self._window.messages.show_note("TensorBoard opens in the browser.")
 
     def copy_address(self, job: str, kind: str) -> None:
         """The address with its token, to the clipboard."""

@@ -33,7 +33,6 @@ _NOT_YET = "The node is not available yet"
 _INDENT = 20
 _TIPS = {
     "jupyter": "Start Jupyter on this node and show it in the browser here (Ctrl+J)",
-    "tensorboard": "Start TensorBoard on this node and show it in the browser here (Ctrl+Shift+B)",
 }
 _GLYPHS = {"wait": ("clock", "warn"), "open": ("link", "ok"), "over": ("unlink", "text3"), "bad": ("warn", "bad")}
 

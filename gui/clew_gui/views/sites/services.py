@@ -1,22 +1,31 @@
-"""Jupyter and TensorBoard that are open on nodes: started, shown in the browser, and closed. The window never waits for
-them."""
+"""Jupyter that is open on nodes, and TensorBoard on this computer: started, shown in the browser, and closed. The
+window never waits for them."""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from clew_gui.base.terminal_program import own_command
 from clew_gui.nodes.services import Node, OpenedService, RedirectPage, ServiceNews, show_in_browser
+from clew_gui.reports.tensorboard import check_installed
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation import words
 from clew_gui.views.sites.background import call_elsewhere
-from clew_shared.base.problem import Problem
+from clew_shared.base import operating_system
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, problem
 
-TITLES = {"jupyter": "Jupyter", "tensorboard": "TensorBoard"}
+TITLES = {"jupyter": "Jupyter"}
 _CLOSE_S = 6.0
 
 
@@ -153,3 +162,56 @@ def _words(kind: str, news: ServiceNews) -> str:
     if news.over:
         return f"{title} ended with the allocation."
     return f"{title}: {words.clause(news.text.removeprefix(kind).strip())}"
+
+
+class LocalTensorBoard(QObject):
+    """TensorBoard over the runs of which this computer has the journals: ``clew open tensorboard``, which ends with the
+    window. ``failed`` brings the problems. ``browse`` is as in ``NodeServices``, ``command`` another one in tests."""
+
+    failed = Signal(tuple)
+
+    def __init__(self, parent: QObject, places: Places) -> None:
+        super().__init__(parent)
+        self.browse: Callable[[str], bool] | None = None
+        self.command = own_command(["open", "tensorboard", "--no-browser"])
+        self._places = places
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pages: list[RedirectPage] = []
+        self._url = ""
+
+    def open(self) -> None:
+        """Start it, or show it again if it is open. Raises ``ProblemError`` where it is not installed."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            self.close()
+            check_installed()
+            environment = {**os.environ, "CLEW_HOME": str(self._places.home)}
+            quiet = subprocess.DEVNULL
+            process = self._process = operating_system.start_session(
+                self.command, ends_with_parent=True, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, env=environment
+            )
+        call_elsewhere(self, "tensorboard", partial(self._show, process), self._pages.append, self.failed.emit)
+
+    def close(self) -> None:
+        """End it. Waits some seconds at most."""
+        while self._pages:
+            self._pages.pop().close()
+        process, self._process, self._url = self._process, None, ""
+        if process is None or process.stdout is None:
+            return
+        operating_system.pass_on(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_CLOSE_S)
+        operating_system.kill_session(process)
+        process.wait()
+        process.stdout.close()
+
+    def _show(self, process: subprocess.Popen[bytes]) -> RedirectPage:
+        """Opens the browser at its address, which it prints as its only line."""
+        if not self._url and process.stdout is not None:
+            self._url = process.stdout.readline().decode().strip()
+        page = show_in_browser(self._url, self._places.private, self.browse) if self._url else None
+        if page is None:
+            text = "TensorBoard is open, but no browser was found." if self._url else "TensorBoard did not start."
+            raise problem("tensorboard.start", text, "Type in a terminal: clew open tensorboard")
+        return page
