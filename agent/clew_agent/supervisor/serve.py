@@ -20,13 +20,13 @@ from clew_agent.node.devices import Devices, find_devices
 from clew_agent.node.exit_codes import BAD_INPUT, TRY_AGAIN
 from clew_agent.processes.guard_mark import forget_dead
 from clew_agent.processes.run_starter import RunStarter, make_starter
-from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.launcher import GUARD, Launcher
+from clew_agent.supervisor.probes import Probes
 from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.rendezvous import (
     ANYWHERE,
     LOOPBACK,
@@ -133,8 +133,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
-    tries = Tries(places, agent, options.exercises, router)
-    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty, tries)
+    probes = Probes(places, agent, options.exercises, router)
+    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty, probes)
     supervisor.agent = agent
     asked: list[int] = []
 
@@ -155,7 +155,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         withdraw(places, address)
         supervisor.close()
         services.close()
-        tries.close()
+        probes.close()
         launcher.close(wait=10.0)
         catalogue.close()
         control.close()

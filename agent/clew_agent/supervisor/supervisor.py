@@ -16,11 +16,11 @@ import msgspec
 
 from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.processes.run_starter import RunStarter
-from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
+from clew_agent.supervisor.probes import Probes
 from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
@@ -81,7 +81,7 @@ class Supervisor:
         starter: RunStarter | None = None,
         services: Services | None = None,
         duty: JobRunStarter | None = None,
-        tries: Tries | None = None,
+        probes: Probes | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -93,7 +93,7 @@ class Supervisor:
         self._starter = starter
         self._duty = duty
         self._services = services
-        self._tries = tries
+        self._probes = probes
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
@@ -136,7 +136,7 @@ class Supervisor:
         for identity, request_id, payload in requests:
             self._receive(Caller(identity, request_id), payload)
         steered, worked = self._control.receive(), self._work()
-        answers = (part.turn() for part in (self._services, self._tries) if part is not None)
+        answers = (part.turn() for part in (self._services, self._probes) if part is not None)
         for caller, reply in chain(steered, worked, *answers):
             self._answer(caller, reply)
         if self._duty is not None:
@@ -179,7 +179,7 @@ class Supervisor:
         return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
-        at_work = self._manager.busy() or len(self._control) > 0 or bool(self._tries)
+        at_work = self._manager.busy() or len(self._control) > 0 or bool(self._probes)
         return at_work or (self._duty is not None and self._duty.pending)
 
     def _opened(self) -> bool:
@@ -195,8 +195,8 @@ class Supervisor:
             return
         if self._services is not None:
             self._services.note_request()
-        if self._tries is not None:
-            self._tries.note_request(caller.identity)
+        if self._probes is not None:
+            self._probes.note_request(caller.identity)
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._last_request = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
@@ -277,7 +277,7 @@ class Supervisor:
 
     def _try(self, request: TryRun, caller: Caller) -> Reply | None:
         folder = self._manager.registry.get(request.run).folder.path
-        return self._tries.ask(folder, request, caller) if self._tries is not None else None
+        return self._probes.ask(folder, request, caller) if self._probes is not None else None
 
     def _welcome(self, caller: Caller, request: Hello) -> Reply:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
