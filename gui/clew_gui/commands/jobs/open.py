@@ -1,5 +1,5 @@
-"""``clew open jupyter --site NAME``: Jupyter runs on the allocation, the browser here. ``clew open tensorboard`` runs on
-this computer, over its own runs and the copies of those on sites."""
+"""``clew open jupyter --site NAME``: Jupyter runs on the allocation, the browser here. ``clew open tensorboard`` runs
+on this computer, over its own runs and the copies of those on sites."""
 
 from __future__ import annotations
 
