@@ -52,7 +52,6 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study.study import is_timed
 
 
 class _Left(Exception):
@@ -221,7 +220,7 @@ class _Work:
         settings = build(exercise.Settings, spec.params)
         engine = Engine(exercise, settings, spec.seed, data, strategy=strategy, precision=spec.precision)
         engine.compile()
-        if is_timed(spec):
+        if spec.timed:
             engine.measure_parts()
         if cluster.restore:
             engine.restore(self._folder.path / cluster.restore)

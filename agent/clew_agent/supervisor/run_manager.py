@@ -32,7 +32,6 @@ from clew_shared.catalogue import find_card
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import SPREAD, RunSpec, read_spec, spread_again, to_table, to_toml
-from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)
@@ -433,7 +432,7 @@ def _keep_changed(path: Path, spec: RunSpec | None) -> None:
 
 def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
     spec = tracked.spec
-    return QueueEntry(tracked.run, attempt, spec.devices, alone=is_timed(spec))
+    return QueueEntry(tracked.run, attempt, spec.devices, alone=spec.timed)
 
 
 def _make_folder(path: Path, spec: RunSpec) -> RunFolder:

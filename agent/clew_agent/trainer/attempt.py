@@ -53,7 +53,6 @@ from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import build, convert
 from clew_shared.params import check as check_params
 from clew_shared.spec import RunSpec, check_trace, read_spec, untraceable
-from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop, TraceSteps
 
 if TYPE_CHECKING:
@@ -267,7 +266,7 @@ class RunAttempt:
         engine = (self._build_on_servers if servers else self._build_in_step)(task, exercise)
         self._record_devices(task.spec, engine)
         self._staged("compile", engine.compile)
-        if is_timed(task.spec):
+        if task.spec.timed:
             engine.measure_parts()
         cache = compile_cache.in_use(find_places())
         if cache is not None:
