@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 
 from clew_agent.node.pulse.sampler import sampling
+from clew_agent.node.pulse.spool import GuardSamples, SpoolWriter, spool_folder
 from clew_agent.trainer.control import ControlRequests
 from clew_agent.trainer.loop import SCHEMA
-from clew_agent.trainer.pulse import GuardSamples, samples_to_trainer
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.training.engine import Engine
 from clew_agent.training.runtime import configure
@@ -39,7 +39,7 @@ def sample(folder: RunFolder, trainer: int) -> Callable[[], int]:
 
     def work() -> int:
         operating_system.die_with_parent(by_force=True)
-        with sampling(lambda: trainer, samples_to_trainer(folder, 1).add, folder, 1):
+        with sampling(lambda: trainer, SpoolWriter(spool_folder(folder, 1)).add, folder, 1):
             while True:
                 time.sleep(60)
 

@@ -13,10 +13,11 @@ import msgspec
 
 from clew_agent.datasets.search import Search, available
 from clew_agent.node.devices import Devices
+from clew_agent.node.exit_codes import BAD_INPUT
 from clew_agent.node.host import processor
 from clew_agent.processes import guard_mark
+from clew_agent.processes.guard import open_end
 from clew_agent.supervisor.launcher import Launcher, is_guarded, is_trainer
-from clew_agent.supervisor.refused_run import write_refused
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
@@ -29,8 +30,9 @@ from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card
+from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.run_folder import RunFolder
+from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import SPREAD, RunSpec, read_spec, spread_again, to_table, to_toml
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
@@ -194,7 +196,7 @@ class RunManager:
         another job left spreads as ``spec`` says now. False when that has to wait: an earlier attempt of this node is
         still ending. Raises ``ProblemError`` with all that is wrong.
         """
-        if self.is_dealt(spec.run, incarnation):
+        if self.is_handled(spec.run, incarnation):
             return True
         tracked = self.registry.claim(spec.run)
         if tracked is not None and tracked.attempt and tracked.live and not tracked.elsewhere:
@@ -211,7 +213,7 @@ class RunManager:
             raise
         return True
 
-    def is_dealt(self, run: str, incarnation: str) -> bool:
+    def is_handled(self, run: str, incarnation: str) -> bool:
         """Whether nothing is to be begun of the run in this ``incarnation`` of the job."""
         return self._begun.get(run) == incarnation or run in self._stopped
 
@@ -457,3 +459,16 @@ def read_record(path: Path) -> QueueRecord:
         _log.error("The run queue in %s cannot be read and starts empty: %s", path, error)
         return QueueRecord()
     return found
+
+
+def write_refused(folder: RunFolder, spec: bytes, found: Problem) -> None:
+    """Make the folder of a run that a job was to begin by itself and could not, with what was to be its spec and a
+    sealed journal that says why. Raises ``OSError``."""
+    folder.path.mkdir(parents=True, exist_ok=True)
+    write_private(folder.spec, spec)
+    state = State(time=time.time(), state=RunState.FAILED, reason=found.text, problem=found, exit_code=BAD_INPUT)
+    with open_end(folder, 1) as writer:
+        for files in final_files(folder.path):
+            writer.append(files)
+        writer.append(state)
+        writer.seal("supervisor")

@@ -26,9 +26,9 @@ from clew_agent.catalogue.script_card import Script, table_of
 from clew_agent.node.log_tail import read_end, tail
 from clew_agent.peers.messages import folder_of
 from clew_agent.peers.processes import StartedProcess, clear, note_processes, script_log_file
-from clew_agent.trainer.control import TimeIsUp
 from clew_agent.trainer.loop import SCHEMA, stopped
 from clew_agent.trainer.recorder import Recorder
+from clew_agent.trainer.time_limit import TimeIsUp
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.process_identity import began

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew_agent.supervisor.refused_run import write_refused
+from clew_agent.supervisor.run_manager import write_refused
 from clew_gui.jobs import procedure
 from clew_gui.jobs.access import Deployer, SiteAccess
 from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus

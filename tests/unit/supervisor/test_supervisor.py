@@ -23,8 +23,7 @@ from clew_agent.processes.trainer_death import TrainerEnd
 from clew_agent.supervisor import run_manager as manager_module
 from clew_agent.supervisor import run_registry
 from clew_agent.supervisor.launcher import Launcher
-from clew_agent.supervisor.refused_run import write_refused
-from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.run_manager import RunManager, write_refused
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord
 from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
 from clew_agent.supervisor.tracked_run import TrackedRun
