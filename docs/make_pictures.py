@@ -175,13 +175,9 @@ def paint_node(theme: Literal["light", "dark"], file: str) -> None:
     class Open(NodeServices):
         """Jupyter is open on the node."""
 
-        def jobs(self) -> frozenset[str]:
-            """The held node."""
-            return frozenset({"node"})
-
-        def status(self, job: str) -> tuple[ServiceStatus, ...]:
-            """The state of Jupyter."""
-            return (ServiceStatus("jupyter", "Jupyter is open.", "http://"),) if job == "node" else ()
+        def statuses(self) -> dict[str, ServiceStatus]:
+            """That of the held node."""
+            return {"node": ServiceStatus("Jupyter is open.", "http://")}
 
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):

@@ -23,7 +23,7 @@ import zmq
 
 from clew_agent.node.exit_codes import FAILED
 from clew_agent.services.jupyter import SOCKET, ServiceProgram, new_token, prepare, took_port
-from clew_agent.services.streams import StreamDoor
+from clew_agent.services.streams import StreamServer
 from clew_agent.wire.rendezvous import read_ports
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places, find_places
@@ -92,7 +92,7 @@ def _serve(words: argparse.Namespace, folder: Path, ended: Sequence[bool]) -> in
     try:
         if not _is_up(child, folder / SOCKET, ended):
             raise ProblemError(_no_start(program, child.poll(), folder))
-        with closing(_open_door(words, program, folder / SOCKET)) as streams:
+        with closing(_listen(words, program, folder / SOCKET)) as streams:
             streams.start()
             key, port = streams.public_key, streams.port
             service = Service(kind=words.kind, port=port, public_key=key, token=token, page=program.page)
@@ -106,9 +106,9 @@ def _serve(words: argparse.Namespace, folder: Path, ended: Sequence[bool]) -> in
         _end(child)
 
 
-def _open_door(words: argparse.Namespace, program: ServiceProgram, sock: Path) -> StreamDoor:
+def _listen(words: argparse.Namespace, program: ServiceProgram, sock: Path) -> StreamServer:
     try:
-        return StreamDoor(words.allow_list, words.address, words.ports, sock)
+        return StreamServer(words.allow_list, words.address, words.ports, sock)
     except (OSError, zmq.ZMQError) as error:
         text = f"Cannot open a port for {program.name}: {error.strerror or error}."
         raise problem("service.port", text) from None

@@ -33,10 +33,8 @@ class Opened:
 
     all: ClassVar[list[Opened]] = []
 
-    def __init__(
-        self, node: object, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]
-    ) -> None:
-        self.kind, self.is_over, self._tell = kind, is_over, tell
+    def __init__(self, node: object, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]) -> None:
+        self.is_over, self._tell = is_over, tell
         self.closed = threading.Event()
         Opened.all.append(self)
 
@@ -70,12 +68,12 @@ class NodePanel:
         return self.has_browser
 
     def open(self) -> Opened:
-        self.services.open(self.job, object(), "jupyter")  # type: ignore[arg-type]  # nobody looks at the node
+        self.services.open(self.job, object())  # type: ignore[arg-type]  # nobody looks at the node
         return Opened.all[-1]
 
     def says(self, text: str) -> None:
         self._qtbot.waitUntil(
-            lambda: [told.text for told in self.services.status(self.job.id)] == [text], timeout=10_000
+            lambda: [told.text for told in self.services.statuses().values()] == [text], timeout=10_000
         )
 
     def shown(self, number: int) -> Path:
@@ -97,20 +95,18 @@ def panel(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def test_jupyter_starts_opens_the_browser_once_and_again_when_it_is_wanted(panel: NodePanel, qtbot: QtBot) -> None:
-    kind, title = "jupyter", "Jupyter"
     opened = panel.open()
-    assert opened.kind == kind
-    panel.says(f"{title} starts.")
-    opened.tell(ServiceNews(f"{kind} starts on node1."))
-    panel.says(f"{title}: starts on node1")
-    opened.tell(ServiceNews(f"{kind} is open.", URL))
-    panel.says(f"{title} is open.")
+    panel.says("Jupyter starts.")
+    opened.tell(ServiceNews("jupyter starts on node1."))
+    panel.says("Jupyter: starts on node1")
+    opened.tell(ServiceNews("jupyter is open.", URL))
+    panel.says("Jupyter is open.")
     page = panel.shown(1)
     assert "token=secret" in page.read_text()
     opened.tell(ServiceNews("The agent on node1 does not answer."))
-    panel.says(f"{title}: the agent on node1 does not answer")
-    opened.tell(ServiceNews(f"{kind} is open.", URL))
-    panel.says(f"{title} is open.")
+    panel.says("Jupyter: the agent on node1 does not answer")
+    opened.tell(ServiceNews("jupyter is open.", URL))
+    panel.says("Jupyter is open.")
     assert len(panel.pages) == 1, "the browser is not opened again by itself"
     assert panel.open() is opened
     panel.shown(2)
@@ -123,7 +119,7 @@ def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel, q
     page = panel.shown(1)
     first.tell(ServiceNews("The allocation has ended.", over=True))
     panel.says("Jupyter ended with the allocation.")
-    assert panel.services.status(panel.job.id)[0].url == ""
+    assert panel.services.statuses()[panel.job.id].url == ""
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
     assert panel.open() is not first
 
@@ -151,16 +147,16 @@ def test_without_a_browser_the_address_is_there_to_be_copied(panel: NodePanel) -
     panel.has_browser = False
     panel.open().tell(ServiceNews("jupyter is open.", URL))
     panel.says("Jupyter is open; no browser was found.")
-    assert panel.services.status(panel.job.id)[0].url == URL
+    assert panel.services.statuses()[panel.job.id].url == URL
 
 
 def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePanel, qtbot: QtBot) -> None:
     opened = panel.open()
-    panel.services.close(panel.job.id, "jupyter")
+    panel.services.close(panel.job.id)
     qtbot.waitUntil(opened.closed.is_set, timeout=10_000)
     opened.tell(ServiceNews("jupyter is open.", URL))
     qtbot.wait(50)
-    assert panel.services.status(panel.job.id) == ()
+    assert panel.services.statuses() == {}
     assert panel.pages == []
 
 

@@ -404,14 +404,12 @@ ADDRESS = "http://127.0.0.1:5/lab?token=secret"
 class Opened:
     """What ``OpenedService`` is to the command: it tells from a thread. The address comes twice, then the end."""
 
-    def __init__(
-        self, node: object, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]
-    ) -> None:
+    def __init__(self, node: object, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]) -> None:
         self._all = (
-            ServiceNews(f"{kind} starts on node1."),
-            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("jupyter starts on node1."),
+            ServiceNews("jupyter is open.", ADDRESS),
             ServiceNews("The agent on node1 does not answer."),
-            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("jupyter is open.", ADDRESS),
             ServiceNews("The allocation has ended.", over=True),
         )
         self._tell = tell

@@ -87,7 +87,7 @@ def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
 
 def _serve(context: CommandContext, node: HeldNode, browse: bool, stops: Callable[[], int]) -> int:
     heard: queue.SimpleQueue[ServiceNews] = queue.SimpleQueue()
-    opened = OpenedService(node.target(), "jupyter", lambda: node.news.over, heard.put)
+    opened = OpenedService(node.target(), lambda: node.news.over, heard.put)
     page: RedirectPage | None = None
     try:
         while not stops():

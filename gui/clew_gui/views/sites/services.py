@@ -25,15 +25,13 @@ from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, problem
 
-TITLES = {"jupyter": "Jupyter"}
 _CLOSE_S = 6.0
 
 
 class ServiceStatus(NamedTuple):
-    """The state of one service, in words; ``url`` is its address with the token, empty while there is none. ``over``:
-    it has ended; ``trouble`` says why, if it was refused."""
+    """The state of Jupyter on a node, in words; ``url`` is its address with the token, empty while there is none.
+    ``over``: it has ended; ``trouble`` says why, if it was refused."""
 
-    kind: str
     text: str
     url: str = ""
     over: bool = False
@@ -41,10 +39,10 @@ class ServiceStatus(NamedTuple):
 
 
 class _Open:
-    """One service of one job, and the page that led the browser there."""
+    """Jupyter of one job, and the page that led the browser there."""
 
-    def __init__(self, kind: str) -> None:
-        self.status = ServiceStatus(kind, f"{TITLES[kind]} starts.")
+    def __init__(self) -> None:
+        self.status = ServiceStatus("Jupyter starts.")
         self.service: OpenedService | None = None
         self.page: RedirectPage | None = None
         self.wanted = True
@@ -52,13 +50,13 @@ class _Open:
 
 
 class NodeServices(QObject):
-    """Manages all services that this window has opened, by job and kind. ``changed`` names the job; ``failed`` brings
+    """Manages each Jupyter that this window has opened, by job. ``changed`` says that there is news; ``failed`` brings
     the problems.
 
     ``browse`` opens an address (None: the user's browser). It is called from a thread.
     """
 
-    changed = Signal(str)
+    changed = Signal()
     failed = Signal(tuple)
     _came = Signal(object, str, object)
 
@@ -66,39 +64,34 @@ class NodeServices(QObject):
         super().__init__(parent)
         self.browse: Callable[[str], bool] | None = None
         self._private = private
-        self._open: dict[tuple[str, str], _Open] = {}
+        self._open: dict[str, _Open] = {}
         self._closing: list[threading.Thread] = []
         self._came.connect(self._take, Qt.ConnectionType.QueuedConnection)
 
-    def jobs(self) -> frozenset[str]:
-        """The jobs with something to show."""
-        return frozenset(job for job, _kind in self._open)
-
-    def status(self, job: str) -> tuple[ServiceStatus, ...]:
-        """The state of each service of a job, in the order in which they were opened."""
-        return tuple(one.status for (of, _kind), one in self._open.items() if of == job)
+    def statuses(self) -> dict[str, ServiceStatus]:
+        """The state of each, by job."""
+        return {job: one.status for job, one in self._open.items()}
 
     # --- What a person wants ------------------------------------------------------------------------------------------
 
-    def open(self, job: JobModel, node: Node, kind: str) -> None:
+    def open(self, job: JobModel, node: Node) -> None:
         """Start it on the job's node, or show it again if it is open there."""
-        key = (job.id, kind)
-        known = self._open.get(key)
+        known = self._open.get(job.id)
         if known is not None and not known.status.over:
             known.wanted = True
             self._show(job.id, known)
             return
-        self.close(*key)
-        one = self._open[key] = _Open(kind)
-        one.service = OpenedService(node, kind, lambda: job.news.over, lambda news: self._came.emit(one, job.id, news))
-        self.changed.emit(job.id)
+        self.close(job.id)
+        one = self._open[job.id] = _Open()
+        one.service = OpenedService(node, lambda: job.news.over, lambda news: self._came.emit(one, job.id, news))
+        self.changed.emit()
 
-    def close(self, job: str, kind: str) -> None:
+    def close(self, job: str) -> None:
         """Close the address here; the program on the node ends with its agent."""
-        one = self._open.pop((job, kind), None)
+        one = self._open.pop(job, None)
         if one is not None:
             self._end(one)
-            self.changed.emit(job)
+            self.changed.emit()
 
     def close_all(self) -> None:
         """The window closes. Waits some seconds at most."""
@@ -119,11 +112,10 @@ class NodeServices(QObject):
     # --- News ---------------------------------------------------------------------------------------------------------
 
     def _take(self, one: _Open, job: str, news: ServiceNews) -> None:
-        kind = one.status.kind
-        if self._open.get((job, kind)) is not one:
+        if self._open.get(job) is not one:
             return  # closed meanwhile
-        one.status = ServiceStatus(kind, _words(kind, news), news.url, news.over, news.problem)
-        self.changed.emit(job)
+        one.status = ServiceStatus(_words(news), news.url, news.over, news.problem)
+        self.changed.emit()
         if news.over and one.page is not None:
             one.page.close()
         if news.problem is not None:
@@ -139,12 +131,12 @@ class NodeServices(QObject):
         browse, private = self.browse, self._private
 
         def shown(page: RedirectPage | None) -> None:
-            if self._open.get((job, one.status.kind)) is not one or one.status.over:
+            if self._open.get(job) is not one or one.status.over:
                 if page is not None:
                     page.close()
             elif page is None:
-                one.status = one.status._replace(text=f"{TITLES[one.status.kind]} is open; no browser was found.")
-                self.changed.emit(job)
+                one.status = one.status._replace(text="Jupyter is open; no browser was found.")
+                self.changed.emit()
             else:
                 if one.page is not None:
                     one.page.close()
@@ -153,15 +145,14 @@ class NodeServices(QObject):
         call_elsewhere(self, "browser", lambda: show_in_browser(url, private, browse), shown, self.failed.emit)
 
 
-def _words(kind: str, news: ServiceNews) -> str:
-    title = TITLES[kind]
+def _words(news: ServiceNews) -> str:
     if news.url:
-        return f"{title} is open."
+        return "Jupyter is open."
     if news.problem is not None:
-        return f"{title} did not start."
+        return "Jupyter did not start."
     if news.over:
-        return f"{title} ended with the allocation."
-    return f"{title}: {words.clause(news.text.removeprefix(kind).strip())}"
+        return "Jupyter ended with the allocation."
+    return f"Jupyter: {words.clause(news.text.removeprefix('jupyter').strip())}"
 
 
 class LocalTensorBoard(QObject):
