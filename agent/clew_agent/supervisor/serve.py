@@ -134,7 +134,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
     probes = Probes(places, agent, options.exercises, router)
-    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty, probes)
+    supervisor = Supervisor(router, manager, control, catalogue, services, probes, starter, duty)
     supervisor.agent = agent
     asked: list[int] = []
 

@@ -141,25 +141,6 @@ def _another(viewer: Viewer, first: Service) -> Service | None:
     return reply if reply.token != first.token else None
 
 
-def test_a_websocket_stays_open_both_ways(viewer: Viewer) -> None:
-    """A terminal of Jupyter's, as its pages use one."""
-    websocket: Any = importlib.import_module("websocket")
-    service = opened(viewer, "jupyter")
-    token = f"?token={service.token}"
-    with ended_here(viewer, service) as port:
-        code, said = fetched(port, f"/api/terminals{token}", "POST")
-        assert code == 200, said
-        path = f"127.0.0.1:{port}/terminals/websocket/{json.loads(said)['name']}"
-        with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
-            websocket.create_connection(f"ws://{path}", timeout=BOUND_S)
-        with closing(websocket.create_connection(f"ws://{path}{token}", timeout=BOUND_S)) as terminal:
-            terminal.send(json.dumps(["stdin", "echo answer-$((6*7))\n"]))
-            shown = ""
-            while "answer-42" not in shown:
-                kind, text = json.loads(terminal.recv())[:2]
-                shown += text if kind == "stdout" else ""
-
-
 FORK = """
 import multiprocessing
 child = multiprocessing.get_context("fork").Process(target=print, args=("said by a child",))

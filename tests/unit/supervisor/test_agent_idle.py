@@ -64,7 +64,7 @@ class Router:
 
 
 class Quiet:
-    """A manager without runs, and trainers that say nothing."""
+    """A manager without runs, trainers that say nothing, and nobody who tries anything."""
 
     version = 1
 
@@ -75,6 +75,9 @@ class Quiet:
         return []
 
     receive = turn
+
+    def note_request(self, _viewer: bytes) -> None:
+        """Nobody is waited for."""
 
     def statuses(self) -> tuple[object, ...]:
         return ()
@@ -113,12 +116,12 @@ def opened(tmp_path: Path, router: Router) -> Iterator[Services]:
         yield made
 
 
-def served(router: Router, clock: Clock, services: Any) -> float:
+def served(router: Router, clock: Clock, services: Services) -> float:
     """For how many seconds a job's agent serves."""
     quiet: Any = Quiet()
     duty: Any = SimpleNamespace(turn=lambda _catalogue: None, over=False, pending=False)
     there: Any = router
-    made = Supervisor(there, quiet, quiet, CatalogueSource(catalogue=Catalogue()), None, services, duty)
+    made = Supervisor(there, quiet, quiet, CatalogueSource(catalogue=Catalogue()), services, quiet, None, duty)
     began = clock.now
     with closing(made):
         made.run(JOB_IDLE_S, KEPT_S)
@@ -127,7 +130,6 @@ def served(router: Router, clock: Clock, services: Any) -> float:
 
 @pytest.mark.unix("services: they listen on Unix sockets")
 def test_without_a_program_a_node_is_given_back_after_a_minute(tmp_path: Path, router: Router, clock: Clock) -> None:
-    assert JOB_IDLE_S < served(router, clock, None) < KEPT_S
     with services_of(tmp_path, router) as unopened:
         assert JOB_IDLE_S < served(router, clock, unopened) < KEPT_S
 
