@@ -176,19 +176,11 @@ def paint_node(theme: Literal["light", "dark"], file: str) -> None:
     from clew_shared.catalogue import load_builtin
 
     class Open(NodeServices):
-        """Jupyter is open on the node, and TensorBoard starts there."""
+        """Jupyter is open on the node."""
 
-        def jobs(self) -> frozenset[str]:
-            """The held node."""
-            return frozenset({"node"})
-
-        def status(self, job: str) -> tuple[ServiceStatus, ...]:
-            """The states of both services."""
-            both = (
-                ServiceStatus("jupyter", "Jupyter is open.", "http://"),
-                ServiceStatus("tensorboard", "TensorBoard starts."),
-            )
-            return both if job == "node" else ()
+        def statuses(self) -> dict[str, ServiceStatus]:
+            """That of the held node."""
+            return {"node": ServiceStatus("Jupyter is open.", "http://")}
 
     places, now = find_places(), time.time()
     for name in ("jureca", "davide"):

@@ -32,9 +32,9 @@ from clew_agent.datasets.formats import parse_idx, parse_npy, parse_npz
 from clew_agent.datasets.known import digits
 from clew_agent.datasets.lab_pickle import parse_pickle
 from clew_agent.processes.nursery_messages import Ready, StartGuard, StartRefused, receive_reply, receive_start
-from clew_agent.services.services import read_line
 from clew_agent.supervisor.run_manager import read_record
 from clew_agent.supervisor.run_queue import QueueRecord
+from clew_agent.supervisor.services import read_line
 from clew_agent.wire.server import answer_zap
 from clew_gui.base.settings import LocalSettings, SettingsFile
 from clew_gui.deploy.bundle import packed

@@ -12,7 +12,7 @@ export TMPDIR=/tmp # which Wine sees
 readonly SETUP_S=600 # the first one takes two minutes on a quiet computer; later ones find all there
 readonly RUN_S=7200 # ten times what all take on a quiet computer: a Wine that hangs ends by itself
 others=(
-    tests/integration/services/test_services.py::test_tensorboard_shows_the_runs_to_whoever_has_the_token
+    tests/integration/services/test_tensorboard.py
     tests/integration/session/test_killed_processes.py
     tests/integration/sites/test_from_a_laptop.py
     tests/integration/trainer/test_script.py::test_a_new_script_works_alone_and_as_a_run

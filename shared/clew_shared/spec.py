@@ -94,7 +94,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
     the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
     nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for. ``trace`` is how many of
-    its first steps TensorFlow's profiler watches.
+    its first steps TensorFlow's profiler watches; ``timed``: the run is one of a study over devices or nodes, so that
+    whatever trains beside it would falsify it.
     """
 
     exercise: str
@@ -117,12 +118,17 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rate_range: RateRange | None = None
     prediction: Prediction | None = None
     trace: int = 0
+    timed: bool = False
 
     def __post_init__(self) -> None:
-        """Drop an option of earlier versions that says nothing."""
+        """Read what earlier versions wrote: an option that says nothing, and names that said that a run is timed."""
         if _NO_LOCAL_STEPS.items() <= self.options.items():
             left = {name: value for name, value in self.options.items() if name not in _NO_LOCAL_STEPS}
             msgspec.structs.force_setattr(self, "options", left)
+        if self.study and self.name:
+            places = ((self.devices, "device"), (self.nodes, "node"))
+            if self.name.split(",")[0] in [f"{count} {place}{'s' * (count != 1)}" for count, place in places]:
+                msgspec.structs.force_setattr(self, "timed", True)
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -147,6 +153,7 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
         "rate_range": None,
         "prediction": None,
         "trace": 0,
+        "timed": False,
     }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}

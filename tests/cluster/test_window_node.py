@@ -131,13 +131,13 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
     assert session.jobs[job].news.stage is JobStage.RUNNING, session.jobs[job].news
     student.until(lambda: bool(sites(student).bar.rows()) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
     node(student).buttons["jupyter"].click()
-    assert node(student).service("jupyter").text.text() == "Jupyter starts."
+    assert node(student).jupyter.text.text() == "Jupyter starts."
     student.until(lambda: bool(browsed), RUN_S)
     url, _, token = led_to(browsed[0]).partition("?token=")
     assert token
     assert get(f"{url}api/status?token={token}")[0] == 200
     assert get(f"{url}api/status")[0] == 403, "nobody gets in without the token"
-    line = node(student).service("jupyter")
+    line = node(student).jupyter
     assert line.text.text() == "Jupyter is open."
     line.copy.click()
     assert QGuiApplication.clipboard().text() == f"{url}?token={token}"
@@ -153,9 +153,9 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
     assert len(student.asked) == asked + 1, "the code alone: the password is remembered"
 
     node(student).let_go.click()
-    student.until(lambda: node(student).service("jupyter").text.text() == "Jupyter ended with the allocation.", RUN_S)
+    student.until(lambda: node(student).jupyter.text.text() == "Jupyter ended with the allocation.", RUN_S)
     with pytest.raises(OSError):
         get(f"{url}?token={token}")
     assert not Path(urlsplit(browsed[0]).path).exists()
-    node(student).service("jupyter").close_it.click()
+    node(student).jupyter.close_it.click()
     student.until(lambda: sites(student).bar.isHidden(), LIMIT_S)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from clew_agent.trainer.control import ControlRequests
-from clew_agent.trainer.deadline import Deadline
 from clew_agent.trainer.recorder import Recorder
-from clew_agent.trainer.time_limit import FORECAST, Timekeeper
+from clew_agent.trainer.time_limit import FORECAST, Deadline, Timekeeper
 from clew_shared.journal.events import Checkpoint, Event, Log, State
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.lifecycle import RunState

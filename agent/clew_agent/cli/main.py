@@ -27,9 +27,8 @@ _OWN_COMMANDS = {
     "guard": ("clew_agent.processes.guard", "main", "start the trainer of a run folder and watch over it"),
     "trainer": ("clew_agent.trainer.trainer", "main", "train an attempt of a run folder"),
     "peer": ("clew_agent.peers.peer", "main", "train as one of the processes of a run"),
-    "try": ("clew_agent.cli.tries", "main", "answer what is tried with a trained run"),
-    "service": ("clew_agent.services.process", "main", "open Jupyter or TensorBoard with a token"),
-    "tensorboard": ("clew_agent.services.tensorboard", "main", "serve TensorBoard on a socket"),
+    "try": ("clew_agent.cli.probes", "main", "answer what is tried with a trained run"),
+    "service": ("clew_agent.services.process", "main", "open Jupyter with a token"),
     "examine": ("clew_agent.catalogue.examine", "main", "import exercise files and print their cards"),
 }
 """The commands that only Clew calls."""

@@ -15,7 +15,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.problem import problem
 
 _TEMPLATE = "clew_agent.lesson.template"
-_SCRIPT = SCRIPT_LOG.with_name("my_script.py")
+_SCRIPT = SCRIPT_LOG.with_name("clew_new_script.py")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST = 60
 

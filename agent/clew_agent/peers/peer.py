@@ -51,7 +51,6 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
-from clew_shared.study.study import is_timed
 
 
 class _Left(Exception):
@@ -215,7 +214,7 @@ class _Work:
         self._computing = True  # from here on it waits for others inside TensorFlow
         engine = make_engine(exercise, spec, data, self._keeper.release)
         engine.compile()
-        if is_timed(spec):
+        if spec.timed:
             engine.measure_parts()
         if cluster.restore:
             engine.restore(self._folder.path / cluster.restore)

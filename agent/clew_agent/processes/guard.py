@@ -24,15 +24,15 @@ from clew_agent.node.exit_codes import BAD_INPUT, FAILED, KILLED, STOPPED, TAKEN
 from clew_agent.node.host import clear_traces
 from clew_agent.node.memory_kills import memory_shortages, out_of_memory_kills
 from clew_agent.node.pulse.sampler import sampling
+from clew_agent.node.pulse.spool import GuardSamples, SpoolWriter, remove_spool, spool_folder
 from clew_agent.peers.processes import end_left
 from clew_agent.processes.guard_mark import GuardMark
 from clew_agent.processes.nursery_messages import StartGuard
 from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer import checkpoints, compile_cache
 from clew_agent.trainer.control_address import remove_address
-from clew_agent.trainer.deadline import Deadline
-from clew_agent.trainer.pulse import GuardSamples, forget_samples, samples_to_trainer
 from clew_agent.trainer.resuming import find_start
+from clew_agent.trainer.time_limit import Deadline
 from clew_shared.base import operating_system
 from clew_shared.base.disk_full import disk_full
 from clew_shared.base.harmless import say
@@ -123,7 +123,7 @@ def _watch(
 ) -> RunFold:
     _clear_earlier(folder, attempt)
     kills, shortages, deadline = out_of_memory_kills(), memory_shortages(), Deadline.of(read_allocation())
-    deliver = samples_to_trainer(folder, attempt).add
+    deliver = SpoolWriter(spool_folder(folder, attempt)).add
     sampled = partial(sampling, deliver=deliver)
     exit_code, asked = _train(start, on_wait, deadline, sampled)
     if asked and exit_code == FAILED and not folder.journal(attempt).exists():
@@ -147,7 +147,7 @@ def _clear_earlier(folder: RunFolder, attempt: int) -> None:
         if isinstance(begun, Attempt) and begun.boot and begun.boot == operating_system.boot_id():
             checkpoints.clear(folder, number)
             end_left(folder, number)
-            forget_samples(folder, number)
+            remove_spool(folder, number)
             clear_traces(begun.pid)
 
 
@@ -235,7 +235,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
     fold = _fold(path, attempt, samples)
     remove_address(fold.run or folder.path.name)  # first: nobody cleans up after a sealed run
     if fold.sealed:
-        forget_samples(folder, attempt)
+        remove_spool(folder, attempt)
         return fold
     checkpoints.clear(folder, attempt)
     end_left(folder, attempt)
@@ -247,7 +247,7 @@ def seal(folder: RunFolder, attempt: int, ended: TrainerEnd, name: str = "guard"
         if not fold.done:
             _append(writer, _last_state(folder, fold, ended), fold, attempt)
         writer.seal(name)
-    forget_samples(folder, attempt)
+    remove_spool(folder, attempt)
     return fold
 
 

@@ -1,3 +1,3 @@
-"""Jupyter and TensorBoard on a node, for nobody but the user of the agent."""
+"""Jupyter on a node, for nobody but the user of the agent."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``clew-agent service KIND ADDRESS ALLOW_LIST``: one service with its door, a child of the agent.
+"""``clew-agent service jupyter ADDRESS ALLOW_LIST``: Jupyter and the encrypted way to it, a child of the agent.
 
 It prints where it listens on standard output, and ends when its standard input is closed, so that it never outlives
 the agent; in a job the keeper finds it, and what it started, by the environment.
@@ -7,40 +7,38 @@ the agent; in a job the keeper finds it, and what it started, by the environment
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 import zmq
 
-from clew_agent.node.exit_codes import BAD_INPUT, FAILED
-from clew_agent.services.programs import SOCKET, ServiceProgram, new_token, prepare, took_port
-from clew_agent.services.streams import StreamDoor
-from clew_agent.services.token_proxy import TokenCheck, TokenProxy
+from clew_agent.node.exit_codes import FAILED
+from clew_agent.services.jupyter import SOCKET, ServiceProgram, new_token, prepare, took_port
+from clew_agent.services.streams import StreamServer
 from clew_agent.wire.rendezvous import read_ports
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.terminal import ascii_json
 from clew_shared.wire.messages import Refused, Service
 
 START_LIMIT_S = 300.0
-"""Seconds that a service may take to start: on a busy machine or shared file system Jupyter and TensorBoard may read
-their files for two minutes and more."""
-_DOOR = "d"
+"""Seconds that a service may take to start: on a busy machine or shared file system Jupyter may read its files for
+two minutes and more."""
 _POLL_S = 0.05
+_LOOK_S = 0.2
 _END_S = 5.0
-"""Seconds that Jupyter or TensorBoard get to save and end before they are killed."""
+"""Seconds that Jupyter gets to save and end before it is killed."""
 _LONGEST_PARENT = operating_system.LONGEST_SOCKET_PATH - 61
 """The folder's name takes 11 bytes of a socket's path, with the stroke before it, and those of Jupyter's kernels
 (``kernel-UUID-ipc-1``) 50."""
@@ -49,24 +47,22 @@ _LONGEST_PARENT = operating_system.LONGEST_SOCKET_PATH - 61
 def main(argv: Sequence[str]) -> int:
     """Serve until standard input ends or a signal comes; the exit code is 0 then."""
     parser = argparse.ArgumentParser(prog="clew-agent service")
-    parser.add_argument("kind")
+    parser.add_argument("kind", choices=("jupyter",))
     parser.add_argument("address")
     parser.add_argument("allow_list", type=Path)
     parser.add_argument("--ports", type=read_ports)
     words = parser.parse_args(argv)
     os.umask(0o077)
-    places = find_places()
-    folder = own_folder(places)
+    folder = own_folder(find_places())
+    ended: list[bool] = []  # not an Event: its lock may be held where a signal comes
+    threading.Thread(target=_read_end, args=(ended,), name="standard input", daemon=True).start()
     try:
-        token = new_token()
-        try:
-            program = prepare(words.kind, folder, token, places)
-        except ProblemError as error:
+        with operating_system.stop_requests(lambda _: ended.append(True)):
+            return _serve(words, folder, ended)
+    except ProblemError as error:
+        if not ended:
             _report(Refused(problem=error.problems[0]))
-            return BAD_INPUT
-        way = partial(StreamDoor, words.allow_list, words.address, words.ports, folder / _DOOR)
-        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # others do not accept by our sockets
-            return runner.run(_serve(words.kind, way, program, token, folder))
+        return FAILED
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -83,15 +79,9 @@ def _report(reply: Service | Refused) -> None:
     sys.stdout.flush()
 
 
-async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgram, token: str, folder: Path) -> int:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def end() -> None:
-        with suppress(RuntimeError):  # the service has ended by itself
-            loop.call_soon_threadsafe(ended.set)
-
-    threading.Thread(target=_read_end, args=(end,), name="standard input", daemon=True).start()
+def _serve(words: argparse.Namespace, folder: Path, ended: Sequence[bool]) -> int:
+    token = new_token()
+    program = prepare(folder, token)
     child = operating_system.start_session(
         program.command,
         ends_with_parent=True,
@@ -99,61 +89,49 @@ async def _serve(kind: str, way: Callable[[], StreamDoor], program: ServiceProgr
         stdout=sys.stderr.fileno(),
         env={**os.environ, **program.environment},
     )
-    front = TokenProxy(TokenCheck(token, program.strip), partial(_connect, folder / SOCKET))
-    streams: StreamDoor | None = None
     try:
-        with operating_system.stop_requests(lambda _: end()):
-            if not await _is_up(child, folder / SOCKET, ended):
-                if not ended.is_set():
-                    _report(Refused(problem=_no_start(program, child.poll(), folder)))
-                return FAILED
-            await front.listen(folder / _DOOR)
-            streams = way()
+        if not _is_up(child, folder / SOCKET, ended):
+            raise ProblemError(_no_start(program, child.poll(), folder))
+        with closing(_listen(words, program, folder / SOCKET)) as streams:
             streams.start()
             key, port = streams.public_key, streams.port
-            _report(Service(kind=kind, port=port, public_key=key, token=token, page=program.page, name=program.name))
-            while not ended.is_set() and child.poll() is None and streams.alive:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), 0.5)
-            return 0 if ended.is_set() else FAILED
-    except ProblemError as error:
-        _report(Refused(problem=error.problems[0]))
-        return FAILED
-    except (OSError, zmq.ZMQError) as error:
-        text = f"Cannot open a port for {program.name}: {error.strerror or error}."
-        _report(Refused(problem=Problem("service.port", text)))
-        return FAILED
+            service = Service(kind=words.kind, port=port, public_key=key, token=token, page=program.page)
+            _report(msgspec.structs.replace(service, name=program.name))
+            while not ended:
+                time.sleep(_LOOK_S)
+                if child.poll() is not None or not streams.alive:
+                    return FAILED
+            return 0
     finally:
-        if streams is not None:
-            streams.close()
-        await front.close()
         _end(child)
 
 
-async def _connect(sock: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection(sock=operating_system.connect_locally(sock))
+def _listen(words: argparse.Namespace, program: ServiceProgram, sock: Path) -> StreamServer:
+    try:
+        return StreamServer(words.allow_list, words.address, words.ports, sock)
+    except (OSError, zmq.ZMQError) as error:
+        text = f"Cannot open a port for {program.name}: {error.strerror or error}."
+        raise problem("service.port", text) from None
 
 
-def _read_end(end: Callable[[], None]) -> None:
+def _read_end(ended: list[bool]) -> None:
     """Ends the service at the end of standard input. The agent never says anything: what can be read is the end."""
     channel = sys.stdin.fileno()
     while operating_system.wait_for_input(channel) and os.read(channel, 4096):
         pass
-    end()
+    ended.append(True)
 
 
-async def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: asyncio.Event) -> bool:
+def _is_up(child: subprocess.Popen[bytes], sock: Path, ended: Sequence[bool]) -> bool:
     """Whether someone takes connections on ``sock`` before the time is up, the child ends, or nobody waits."""
-    deadline = asyncio.get_running_loop().time() + START_LIMIT_S
-    while asyncio.get_running_loop().time() < deadline and child.poll() is None and not ended.is_set():
+    deadline = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < deadline and child.poll() is None and not ended:
         if took_port(sock.parent):
             return False
-        try:
+        with suppress(OSError):
             operating_system.connect_locally(sock).close()
-        except OSError:
-            await asyncio.sleep(_POLL_S)
-            continue
-        return True
+            return True
+        time.sleep(_POLL_S)
     return False
 
 

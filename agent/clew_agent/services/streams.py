@@ -1,6 +1,6 @@
-"""The way to a service's door: a port of the node at which only the agent's own viewers get in, encrypted by CURVE.
+"""The way to a service's socket: a port of the node at which only the agent's own viewers get in, encrypted by CURVE.
 
-Nothing readable leaves the node. Each stream of a viewer becomes a connection to the door's socket, which is the
+Nothing readable leaves the node. Each stream of a viewer becomes a connection to its socket, which is the
 owner's alone.
 """
 
@@ -24,14 +24,14 @@ _TURN_S = 1.0
 _JOIN_S = 5.0
 
 
-class StreamDoor:
+class StreamServer:
     """Listens on ``address``, on a port that the system chooses or one of ``ports``, from the moment it is made; a
-    thread passes everything on to and from the socket ``door``, from ``start`` to ``close``.
+    thread passes everything on to and from the socket ``target``, from ``start`` to ``close``.
 
     The folder ``allow_list`` says who is let in. Raises what ``GuardedRouter`` raises.
     """
 
-    def __init__(self, allow_list: Path, address: str, ports: PortRange | None, door: Path) -> None:
+    def __init__(self, allow_list: Path, address: str, ports: PortRange | None, target: Path) -> None:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
             self._router = GuardedRouter(self._context, allow_list, address, ports, send_queue=0)
@@ -39,7 +39,7 @@ class StreamDoor:
             self._context.term()
             raise
         self.port, self.public_key = self._router.port, self._router.public_key
-        self._door = door
+        self._target = target
         self._streams = Streams(self._send, self._watch)  # each has a bound of its own on what may wait to be sent
         self._ended = threading.Event()
         self._wakeup = WakeupPipe()
@@ -87,7 +87,7 @@ class StreamDoor:
     def _open(self, key: Key) -> None:
         self._streams.drop(key)
         try:
-            self._streams.add(key, operating_system.connect_locally(self._door))
+            self._streams.add(key, operating_system.connect_locally(self._target))
         except OSError:  # such as too many open files
             self._send(key, bytes([Sign.CLOSE]))
 

@@ -44,7 +44,7 @@ class JobRunStarter:
         self._incarnation = allocation.incarnation
         self._manager = manager
         self._overtaken = overtaken
-        self._dealt: set[str] = set()
+        self._handled: set[str] = set()
         self._logged: set[str] = set()
         self._next_look = self._next_ask = 0.0
         self._named: frozenset[str] = frozenset()
@@ -63,8 +63,8 @@ class JobRunStarter:
 
     def _awaits(self, run: str) -> bool:
         name = f"{run}.toml"
-        is_due = name in self._named and name not in self._dealt
-        return is_due and not self.over and not self._manager.is_dealt(run, self._incarnation)
+        is_due = name in self._named and name not in self._handled
+        return is_due and not self.over and not self._manager.is_handled(run, self._incarnation)
 
     def _find(self) -> bool:
         """Note which runs the folder names; False when it cannot be read now."""
@@ -79,18 +79,18 @@ class JobRunStarter:
     def _look(self, catalogue: CatalogueSource) -> bool:
         if not self._find():
             return self.pending
-        waiting = [name for name in sorted(self._named) if name not in self._dealt]
+        waiting = [name for name in sorted(self._named) if name not in self._handled]
         for name in waiting:
             try:
-                self._deal(name, catalogue)
+                self._handle(name, catalogue)
             except OSError as error:  # it is tried again at the next check
                 self._say(name, f"The run {name} of this job cannot be begun now: {error}.")
-        return any(name not in self._dealt for name in waiting)
+        return any(name not in self._handled for name in waiting)
 
-    def _deal(self, name: str, catalogue: CatalogueSource) -> None:
+    def _handle(self, name: str, catalogue: CatalogueSource) -> None:
         path = (self._runs or Path()) / name
         if not is_run_id(path.stem):
-            self._dealt.add(name)
+            self._handled.add(name)
             _log.error("%s names no run: the file name must be the run's UUID.", path)
             return
         try:
@@ -103,7 +103,7 @@ class JobRunStarter:
             self._manager.refuse(path.stem, path.read_bytes(), found, self._incarnation)
             begun = True
         if begun:
-            self._dealt.add(name)
+            self._handled.add(name)
 
     def _say(self, what: str, words: str) -> None:
         if what not in self._logged:

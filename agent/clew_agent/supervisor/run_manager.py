@@ -34,7 +34,6 @@ from clew_shared.journal.events import State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import SPREAD, RunSpec, read_spec, spread_again, to_table, to_toml
-from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import AnyReply, Done, MoveRun, Reply, RunningRunRequest, RunStatus, Stop
 
 _log = logging.getLogger(__name__)
@@ -197,7 +196,7 @@ class RunManager:
         another job left spreads as ``spec`` says now. False when that has to wait: an earlier attempt of this node is
         still ending. Raises ``ProblemError`` with all that is wrong.
         """
-        if self.is_dealt(spec.run, incarnation):
+        if self.is_handled(spec.run, incarnation):
             return True
         tracked = self.registry.claim(spec.run)
         if tracked is not None and tracked.attempt and tracked.live and not tracked.elsewhere:
@@ -214,7 +213,7 @@ class RunManager:
             raise
         return True
 
-    def is_dealt(self, run: str, incarnation: str) -> bool:
+    def is_handled(self, run: str, incarnation: str) -> bool:
         """Whether nothing is to be begun of the run in this ``incarnation`` of the job."""
         return self._begun.get(run) == incarnation or run in self._stopped
 
@@ -435,7 +434,7 @@ def _keep_changed(path: Path, spec: RunSpec | None) -> None:
 
 def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
     spec = tracked.spec
-    return QueueEntry(tracked.run, attempt, spec.devices, alone=is_timed(spec))
+    return QueueEntry(tracked.run, attempt, spec.devices, alone=spec.timed)
 
 
 def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
@@ -463,8 +462,8 @@ def read_record(path: Path) -> QueueRecord:
 
 
 def write_refused(folder: RunFolder, spec: bytes, found: Problem) -> None:
-    """Make the folder of a run that a job was to begin and could not, with what was to be its spec and a sealed journal
-    that says why. Raises ``OSError``."""
+    """Make the folder of a run that a job was to begin by itself and could not, with what was to be its spec and a
+    sealed journal that says why. Raises ``OSError``."""
     folder.path.mkdir(parents=True, exist_ok=True)
     write_private(folder.spec, spec)
     state = State(time=time.time(), state=RunState.FAILED, reason=found.text, problem=found, exit_code=BAD_INPUT)

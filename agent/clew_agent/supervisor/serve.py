@@ -22,13 +22,13 @@ from clew_agent.processes.guard_mark import forget_dead
 from clew_agent.processes.nursery_client import NURSERY, NurseryClient
 from clew_agent.processes.run_starter import RunStarter
 from clew_agent.processes.standby_keeper import StandbyKeeper
-from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
 from clew_agent.supervisor.launcher import GUARD, Launcher
+from clew_agent.supervisor.probes import Probes
 from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.rendezvous import (
     ANYWHERE,
     LOOPBACK,
@@ -64,7 +64,7 @@ OWN_IDLE_S = 15.0
 JOB_IDLE_S = 60.0
 """Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
-"""Seconds that the agent stays with Jupyter or TensorBoard open: a laptop that was closed for a walk to another room
+"""Seconds that the agent stays with Jupyter open: a laptop that was closed for a walk to another room
 finds them as they were."""
 
 
@@ -135,8 +135,8 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     address = _address(agent, router)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
-    tries = Tries(places, agent, options.exercises, router)
-    supervisor = Supervisor(router, manager, control, catalogue, starter, services, duty, tries)
+    probes = Probes(places, agent, options.exercises, router)
+    supervisor = Supervisor(router, manager, control, catalogue, services, probes, starter, duty)
     supervisor.agent = agent
     asked: list[int] = []
 
@@ -157,7 +157,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
         withdraw(places, address)
         supervisor.close()
         services.close()
-        tries.close()
+        probes.close()
         launcher.close(wait=10.0)
         catalogue.close()
         control.close()
@@ -250,7 +250,7 @@ def _parser() -> argparse.ArgumentParser:
         "--idle",
         type=float,
         help=f"end after this many seconds without viewer or run (default {IDLE_S:.0f}, in a job {JOB_IDLE_S:.0f},"
-        f" there {KEPT_S:.0f} with Jupyter or TensorBoard open; inf)",
+        f" there {KEPT_S:.0f} with Jupyter open; inf)",
     )
     parser.add_argument("--slots", type=int, default=1, help="how many runs may train at once on a node without a GPU")
     parser.add_argument("--exercises", type=Path, help="a folder with exercise files of your own")

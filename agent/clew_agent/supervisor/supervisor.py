@@ -16,11 +16,11 @@ import msgspec
 
 from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.processes.run_starter import RunStarter
-from clew_agent.services.services import Services
 from clew_agent.supervisor.job_runs import JobRunStarter
+from clew_agent.supervisor.probes import Probes
 from clew_agent.supervisor.run_manager import RunManager
+from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.trainer_client import ControlClient
-from clew_agent.supervisor.tries import Tries
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
 from clew_agent.wire.server import GuardedRouter
 from clew_shared import __version__
@@ -78,10 +78,10 @@ class Supervisor:
         runs: RunManager,
         control: ControlClient,
         catalogue: CatalogueSource,
+        services: Services,
+        probes: Probes,
         starter: RunStarter | None = None,
-        services: Services | None = None,
         duty: JobRunStarter | None = None,
-        tries: Tries | None = None,
     ) -> None:
         self.agent = ""
         self.rejected = 0
@@ -93,7 +93,7 @@ class Supervisor:
         self._starter = starter
         self._duty = duty
         self._services = services
-        self._tries = tries
+        self._probes = probes
         self._fetches = LongPolls()
         self._statuses = LongPolls()
         self._early: list[tuple[Caller, AnyRequest]] = []
@@ -121,7 +121,9 @@ class Supervisor:
             elif self._leaving and not self._early:
                 _log.info("Someone asked the agent to end, and no run is alive: it ends.")
                 self._ending = True
-            elif time.monotonic() - self._last_request > (longest := max(idle, kept) if self._opened() else idle):
+            elif time.monotonic() - self._last_request > (
+                longest := max(idle, kept) if self._services.open_any else idle
+            ):
                 _log.info("No viewer and no run for %.0f s: this agent ends.", longest)
                 self._ending = True
 
@@ -136,8 +138,7 @@ class Supervisor:
         for identity, request_id, payload in requests:
             self._receive(Caller(identity, request_id), payload)
         steered, worked = self._control.receive(), self._work()
-        answers = (part.turn() for part in (self._services, self._tries) if part is not None)
-        for caller, reply in chain(steered, worked, *answers):
+        for caller, reply in chain(steered, worked, self._services.turn(), self._probes.turn()):
             self._answer(caller, reply)
         if self._duty is not None:
             self._attend(self._duty)
@@ -179,11 +180,8 @@ class Supervisor:
         return _FIRST_S if any(tracked.beginning for tracked in waited_for) else _FETCHING_S
 
     def _busy(self) -> bool:
-        at_work = self._manager.busy() or len(self._control) > 0 or bool(self._tries)
+        at_work = self._manager.busy() or len(self._control) > 0 or bool(self._probes)
         return at_work or (self._duty is not None and self._duty.pending)
-
-    def _opened(self) -> bool:
-        return self._services is not None and self._services.open_any
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
@@ -193,10 +191,8 @@ class Supervisor:
         except msgspec.DecodeError as error:
             self._reject(caller, payload, error)
             return
-        if self._services is not None:
-            self._services.note_request()
-        if self._tries is not None:
-            self._tries.note_request(caller.identity)
+        self._services.note_request()
+        self._probes.note_request(caller.identity)
         if self._duty is None or not isinstance(request, (*_READING, Shutdown)):
             self._last_request = time.monotonic()  # in a job a window that only looks on does not keep the node
         self._handle(caller, request)
@@ -251,7 +247,7 @@ class Supervisor:
         if not request.idle:
             self._ending = True
             return Done()
-        used = self._services.in_use() if self._services else ()
+        used = self._services.in_use()
         if used or self._held:
             text = f"{' and '.join(used)} is open on its node." if used else "Its node is held."
             raise problem("agent.used", text, "It ends by itself when nobody uses it. To end it now, cancel the job.")
@@ -269,15 +265,12 @@ class Supervisor:
             case Stop():
                 return self._manager.stop(request, caller)
             case OpenService():
-                return self._services.open(request.kind, caller) if self._services else None
+                return self._services.open(request.kind, caller)
             case TryRun():
-                return self._try(request, caller)
+                folder = self._manager.registry.get(request.run).folder.path
+                return self._probes.ask(folder, request, caller)
             case _:
                 return self._manager.steer(request.run, request, caller)
-
-    def _try(self, request: TryRun, caller: Caller) -> Reply | None:
-        folder = self._manager.registry.get(request.run).folder.path
-        return self._tries.ask(folder, request, caller) if self._tries is not None else None
 
     def _welcome(self, caller: Caller, request: Hello) -> Reply:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:

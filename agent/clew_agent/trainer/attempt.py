@@ -54,7 +54,6 @@ from clew_shared.params import Params, convert
 from clew_shared.params import build as build_params
 from clew_shared.params import check as check_params
 from clew_shared.spec import RunSpec, check_trace, read_spec, untraceable
-from clew_shared.study.study import is_timed
 from clew_shared.wire.messages import DisturbCluster, Pause, SetLive, Stop, TraceSteps
 
 if TYPE_CHECKING:
@@ -308,7 +307,7 @@ def build(attempt: Attempt, checked: CheckedRun) -> TrainingEngine:
         )
         attempt.recorder.put(Log(text=text))
     attempt.staged("compile", engine.compile)
-    if is_timed(spec):
+    if spec.timed:
         engine.measure_parts()
     cache = compile_cache.in_use(find_places())
     if cache is not None:

@@ -37,11 +37,6 @@ from clew_shared.wire.messages import (
 _log = logging.getLogger(__name__)
 
 
-class TimeIsUp(Stop, frozen=True, kw_only=True):
-    """The command to end because the job around the run is about to be over. Never sent: the trainer says it to
-    itself."""
-
-
 class JobEnds(Stop, frozen=True, kw_only=True):
     """The command to end because the job around the run is ended from outside before its time. Never sent: a signal of
     the scheduler says so."""
@@ -62,7 +57,7 @@ _JOIN_S = 5.0
 
 
 class StopAsked(Exception):
-    """Somebody asked the run to stop while it waits for its other processes or has not begun."""
+    """Raised when a stop arrives before the first block or while peers are missing."""
 
 
 class ControlRequests:

@@ -14,12 +14,11 @@ import numpy.typing as npt
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
 from clew_agent.trainer.checkpoints import CheckpointPlace, files_below
-from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded, TimeIsUp
-from clew_agent.trainer.deadline import Deadline
+from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded
 from clew_agent.trainer.endings import Ending
 from clew_agent.trainer.recorder import Recorder
 from clew_agent.trainer.resuming import AttemptStart
-from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.time_limit import Deadline, TimeIsUp, Timekeeper
 from clew_agent.trainer.tracing import StepTracing
 from clew_shared.base.disk_full import disk_full
 from clew_shared.base.problem import Problem, ProblemError

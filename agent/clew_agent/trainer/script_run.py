@@ -1,19 +1,15 @@
 """A training script of any framework as a run: it works in a child process, and what it logs becomes the journal.
 
-The script's end of the connection is ``scripts/clew_log.py``. What it prints goes where the trainer prints. To end it,
-its next ``log`` call says so; if that does not help, it gets SIGTERM, and then it is killed.
+The script's end is ``scripts/clew_log.py``, which appends to a file that is read on here. What it prints goes where the
+trainer prints. To end it, its next ``log`` call says so; if that does not help, it gets SIGTERM, and then it is killed.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 import os
 import re
-import secrets
-import selectors
-import socket
 import subprocess
 import sys
 import time
@@ -29,10 +25,10 @@ from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_agent.catalogue.script_card import Script, table_of
 from clew_agent.node.child_output import read_end, tail
 from clew_agent.peers.messages import folder_of
-from clew_agent.peers.processes import StartedProcess, clear, note_processes
-from clew_agent.trainer.control import TimeIsUp
+from clew_agent.peers.processes import StartedProcess, clear, note_processes, script_log_file
 from clew_agent.trainer.loop import SCHEMA, stopped
 from clew_agent.trainer.recorder import Recorder
+from clew_agent.trainer.time_limit import TimeIsUp
 from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.process_identity import began
@@ -52,8 +48,6 @@ _TIME_UP_S = 5.0
 """Seconds that it gets when the job is nearly over."""
 _TERM_S = 3.0
 """Seconds after SIGTERM until the script is killed."""
-_TOKEN_S = 1.0
-"""Seconds that anyone who connects has to bring the token."""
 _CHUNK = 1 << 16
 _LONGEST = 1 << 16
 """Bytes of one message: some thousand metrics."""
@@ -109,6 +103,7 @@ class ScriptLog:
     def feed(self, data: bytes, clock: float) -> Iterator[Event]:
         """The events of more bytes of the script. Raises ``ProblemError`` for a message or a log without an end."""
         self._buffer += data
+        self._count(len(data))
         *lines, self._buffer = self._buffer.split(b"\n")
         if max(map(len, (*lines, self._buffer))) > _LONGEST:
             text = f"The script logged a message of more than {_LONGEST // 1024} KiB at step {self.steps}."
@@ -270,91 +265,47 @@ def _stretches(rows: Sequence[tuple[int, list[float]]]) -> Iterator[Sequence[tup
 
 
 class ScriptProcess:
-    """The script at work, with Clew's end of its connection. It inherits a socket; on Windows it cannot, and connects
-    to a port of this computer, with a token that its user alone can read. Raises ``ProblemError`` when it cannot be
-    started."""
+    """The script at work. It appends its messages to a file in the run's folder, and ends soon when there is one of the
+    same name with ``.stop``. Raises ``ProblemError`` when it cannot be started, ``OSError`` when the disk refuses."""
 
     def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
         self._folder, self._attempt = folder, attempt
-        self._message = json.dumps(message).encode() + b"\n"
-        self._token = secrets.token_hex(16).encode()
-        self._door: socket.socket | None = None
-        self._socket: socket.socket | None = None
+        path = script_log_file(folder)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        clear(folder, attempt)
+        path.touch()
+        self._stop_file = Path(f"{path}.stop")
+        self._messages = path.open("rb", buffering=0)
         python = str(Path(script.python).expanduser()) if script.python else sys.executable
-        paths = [str(SCRIPT_LOG.parent), os.environ.get("PYTHONPATH", "")]
-        theirs, way = self._open()
+        paths, way = [str(SCRIPT_LOG.parent)], {"CLEW_LOG": str(path), "CLEW_LOG_TOLD": json.dumps(message)}
+        if script.path.with_name(SCRIPT_LOG.name).exists():  # it may be an older Clew's: ours comes first
+            paths, way["PYTHONSAFEPATH"] = [*paths, str(script.path.parent)], "1"
+        way["PYTHONPATH"] = os.pathsep.join(filter(None, (*paths, os.environ.get("PYTHONPATH"))))
         try:
             self._child = operating_system.start_session(
-                [python, str(script.path)],
-                stdin=subprocess.DEVNULL,
-                cwd=script.path.parent,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **way},
-                pass_fds=[one.fileno() for one in theirs],
+                [python, str(script.path)], stdin=subprocess.DEVNULL, cwd=script.path.parent, env={**os.environ, **way}
             )
         except OSError as error:
-            self._hang_up()
+            self._remove()
             text = f"{python} cannot be started: {error.strerror or error}."
             raise problem("script.python", text, "Correct python in the script's header.", script.card.file) from None
-        finally:
-            for one in theirs:
-                one.close()
         self._note()
-
-    def _open(self) -> tuple[list[socket.socket], dict[str, str]]:
-        """What the script inherits, and the variable that leads to it."""
-        if operating_system.HAS_UNIX_SOCKETS:
-            ours, theirs = socket.socketpair()
-            ours.sendall(self._message)
-            ours.setblocking(False)
-            self._socket = ours
-            return [theirs], {"CLEW_LOG_FD": str(theirs.fileno())}
-        self._door = socket.create_server(("127.0.0.1", 0))
-        return [], {"CLEW_LOG_PORT": f"{self._door.getsockname()[1]} {self._token.decode()}"}
 
     def _note(self) -> None:
         """Let the guard know what to end should this process die."""
         with suppress(OSError):
-            folder_of(self._folder).mkdir(mode=0o700, exist_ok=True)
             found = StartedProcess(pid=self._child.pid, began=began(self._child.pid), local=True)
             note_processes(self._folder, self._attempt, [found])
 
-    def receive(self, seconds: float) -> bytes:
-        """Returns what the script has sent, after ``seconds`` at most; nothing when there is none."""
-        looked_at = self._socket or self._door
-        if looked_at is None:
-            time.sleep(seconds)
-        elif _has_input(looked_at, seconds):
-            with suppress(OSError):
-                if self._socket is None:
-                    self._let_in()
-                elif data := self._socket.recv(_CHUNK):
-                    return data
-                else:
-                    self._hang_up()
-        return b""
+    def receive(self) -> bytes:
+        """Returns some of what the script has logged since; nothing when there is none."""
+        return self._messages.read(_CHUNK)
 
-    def _let_in(self) -> None:
-        """Take a connection that brings the token; raises ``OSError`` for any other one."""
-        assert self._door is not None  # noqa: S101  # see receive
-        arrived, _ = self._door.accept()
-        arrived.settimeout(_TOKEN_S)
-        given = b""
+    def _remove(self) -> None:
+        self._messages.close()
         with suppress(OSError):
-            while len(given) <= len(self._token) and (data := arrived.recv(len(self._token) + 1 - len(given))):
-                given += data
-        if not hmac.compare_digest(given, self._token + b"\n"):
-            arrived.close()
-            return
-        self._door.close()
-        self._door, self._socket = None, arrived
-        arrived.sendall(self._message)
-        arrived.setblocking(False)
-
-    def _hang_up(self) -> None:
-        for one in (self._door, self._socket):
-            if one is not None:
-                one.close()
-        self._door = self._socket = None
+            clear(self._folder, self._attempt)
+            folder_of(self._folder).rmdir()
 
     def exit_code(self) -> int | None:
         """Returns the exit code; None while the script works."""
@@ -362,9 +313,8 @@ class ScriptProcess:
 
     def ask(self) -> None:
         """Let its next ``log`` say that it should end."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.send(b"stop\n")
+        with suppress(OSError):
+            self._stop_file.touch()
 
     def terminate(self) -> None:
         """Sends SIGTERM."""
@@ -375,13 +325,10 @@ class ScriptProcess:
         operating_system.kill_session(self._child)
 
     def close(self) -> None:
-        """Leave nothing of it: no process, no socket, no note for the guard."""
+        """Leave nothing of it: no process, no file, no note for the guard."""
         self.kill()
         self._child.wait()
-        self._hang_up()
-        clear(self._folder, self._attempt)
-        with suppress(OSError):
-            folder_of(self._folder).rmdir()
+        self._remove()
 
 
 def run_script(
@@ -434,7 +381,9 @@ class _Follower:
         flushed = 0.0
         while True:
             ended = self._process.exit_code() is not None  # asked before reading: then nothing comes after
-            data = self._process.receive(0.0 if ended else _FLUSH_S / 2)
+            data = self._process.receive()
+            if not ended and not data:
+                time.sleep(_FLUSH_S / 2)
             self._put(self._log.feed(data, self._clock))
             if ended and not data:
                 break
@@ -506,13 +455,6 @@ def failure(name: str, code: int, exception: str | None, log: Path, step: int) -
     last = next((line.rstrip(".") for line in reversed(tail(log).splitlines()) if line[:1].strip()), "")
     said = f": {reason}." if reason else f". It last printed: {last}." if last else "."
     return Problem("script.failed", f"{name} {how} at step {step}{said}", "What it printed is in log.txt.", "log.txt")
-
-
-def _has_input(sock: socket.socket, seconds: float) -> bool:
-    """Whether something comes within these seconds. A socket may have any number, unlike what ``select`` takes."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(sock, selectors.EVENT_READ)
-        return bool(selector.select(seconds))
 
 
 def _reason(report: str) -> str:

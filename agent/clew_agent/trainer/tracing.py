@@ -39,7 +39,8 @@ class StepTracing:
         self._asked = steps
 
     def block(self, step: int, until: int | None) -> tuple[int | None, AbstractContextManager[object]]:
-        """Where a block from ``step`` on, which is to end at ``until``, ends at the latest; and in what it is done."""
+        """Returns the last step of the block from ``step`` on, which is to end at ``until``, and the context to run it
+        in."""
         if self._asked and self._profiler is None and self._make is not None:
             self._begin(self._make(), step)
         if self._profiler is None:

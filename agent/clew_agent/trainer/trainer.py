@@ -22,15 +22,14 @@ import msgspec
 from clew_agent.datasets.load import load
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.exit_codes import FAILED, STOPPED, TAKEN, UNWRITTEN, exit_code_for
+from clew_agent.node.pulse.spool import GuardSamples, remove_spool
 from clew_agent.peers.processes import StartPeer, spawn
 from clew_agent.trainer import checkpoints
 from clew_agent.trainer.attempt import Attempt, LoadData, run
-from clew_agent.trainer.control import ControlRequests, JobEnds, TimeIsUp
-from clew_agent.trainer.deadline import Deadline
+from clew_agent.trainer.control import ControlRequests, JobEnds
 from clew_agent.trainer.failures import failed
-from clew_agent.trainer.pulse import GuardSamples, forget_samples
 from clew_agent.trainer.recorder import PATIENCE_S, Recorder, Reserve
-from clew_agent.trainer.time_limit import Timekeeper
+from clew_agent.trainer.time_limit import Deadline, TimeIsUp, Timekeeper
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import log_to, say
 from clew_shared.base.problem import Problem
@@ -137,7 +136,7 @@ def finish(folder: RunFolder, attempt: int, recorder: Recorder, last: State) -> 
             writer.seal("trainer")
         except OSError:
             return UNWRITTEN
-    forget_samples(folder, attempt)
+    remove_spool(folder, attempt)
     fold.feed(attempt, last)
     return exit_code_for(fold)
 

@@ -149,7 +149,7 @@ class Model:
     not taken in this run.
 
     ``scores`` gives each class of the data set a score, [n, classes], whose softmax is its probability, for rows of the
-    data set [n, features]: it answers what an exercise with ``tries = "classes"`` is asked (``training.trying``).
+    data set [n, features]: it answers what an exercise with ``tries = "classes"`` is asked (``training.probes``).
     ``coder`` answers it for ``tries = "code"``.
     """
 

@@ -50,7 +50,7 @@ COMMANDS = (
     Command("Sites", "hold", "keep an allocation for many runs", "jobs.hold"),
     Command("Sites", "let-go", "give back an allocation that is held", "jobs.hold"),
     Command("Sites", "shell", "a terminal on an allocation", "jobs.node_shell"),
-    Command("Sites", "open", "Jupyter or TensorBoard on an allocation, in the browser here", "jobs.open"),
+    Command("Sites", "open", "Jupyter on an allocation, or TensorBoard here, in the browser", "jobs.open"),
     Command("Sites", "jobs", "list the jobs that were sent to sites", "jobs.jobs"),
     Command("Sites", "attach", "come back to a run on a site", "jobs.jobs"),
     Command("Sites", "cancel", "end a job on a site, or take it out of its queue", "jobs.jobs"),

@@ -1,3 +1,3 @@
-"""Reaches what is on a compute node: the agent, a shell, Jupyter, TensorBoard."""
+"""Reaches what is on a compute node: the agent, a shell, Jupyter."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jupyter or TensorBoard of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
+"""Jupyter of a job's agent, as an address of this computer: asked for, tunnelled, and kept in use.
 
 The agent starts it and sends the token through the encrypted channel; the browser's way there is the agent's own, and
 as encrypted.
@@ -29,7 +29,7 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
 from clew_shared.wire.messages import AgentAddress, OpenService, Refused, Service
 
-KINDS = ("jupyter", "tensorboard")
+KIND = "jupyter"
 ANSWER_S = 330.0
 """The agent gives the program five minutes to start; that it has gone is seen before."""
 _AGAIN_S = 10.0
@@ -69,14 +69,11 @@ class ServiceNews(msgspec.Struct, frozen=True):
 
 
 class OpenedService:
-    """One service of one job, held open by a thread until ``close``. ``report`` is called from that thread with each
+    """Jupyter of one job, held open by a thread until ``close``. ``report`` is called from that thread with each
     piece of news; ``is_over`` says whether the job has ended."""
 
-    def __init__(
-        self, node: Node, kind: str, is_over: Callable[[], bool], report: Callable[[ServiceNews], None]
-    ) -> None:
+    def __init__(self, node: Node, is_over: Callable[[], bool], report: Callable[[ServiceNews], None]) -> None:
         self._node = node
-        self._kind = kind
         self._is_over = is_over
         self._report = report
         self._news = ServiceNews("")
@@ -86,7 +83,7 @@ class OpenedService:
         self._keys = KeyPair.generate()
         self._name = f"open-{secrets.token_hex(4)}"
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=f"open {kind}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"open {KIND}", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -108,8 +105,8 @@ class OpenedService:
                 except (OSError, zmq.ZMQError) as error:  # too many open files
                     if self._end is None:
                         self._leave()
-                    text = f"Cannot reach {self._kind} from this computer: {error.strerror or error}."
-                    self._failed(Problem("service.way", text, "Clew tries again.", self._kind))
+                    text = f"Cannot reach {KIND} from this computer: {error.strerror or error}."
+                    self._failed(Problem("service.way", text, "Clew tries again.", KIND))
         finally:
             self._leave()
 
@@ -140,10 +137,10 @@ class OpenedService:
         return None
 
     def _ask(self, channel: Channel, address: AgentAddress) -> Service:
-        request = channel.send(OpenService(kind=self._kind))
+        request = channel.send(OpenService(kind=KIND))
         end = time.monotonic() + (ANSWER_S if self._service is None else _LATER_S)
         if self._service is None:
-            self._publish(ServiceNews(f"{self._kind} starts on {address.host}."))
+            self._publish(ServiceNews(f"{KIND} starts on {address.host}."))
         while time.monotonic() < end and not self._closed.is_set() and not self._is_over():
             for found, reply in channel.receive():
                 if found != request:
@@ -156,7 +153,7 @@ class OpenedService:
                 break
             self._closed.wait(_LOOK_S)
         text = f"The agent on {address.host} does not answer."
-        raise problem("service.silent", text, "Clew is looking for it again.", self._kind)
+        raise problem("service.silent", text, "Clew is looking for it again.", KIND)
 
     def _take(self, service: Service) -> None:
         if service != self._service or self._end is None:

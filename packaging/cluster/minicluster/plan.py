@@ -177,7 +177,6 @@ COURSES = Profile(
             "jupyter",
             ("jupyter-server", "ipykernel"),
         ),
-        Module(("modulefiles/tensorboard/{python}",), "tensorboard", "tensorboard", ("tensorboard",)),
     ),
     # Each node claims 16 cores, 64 GB and 4 GPUs, so that the courses' job scripts run unchanged.
     slurm="""\

@@ -203,7 +203,7 @@ def number_of_runs(study: StudySpec) -> int:
 def _axis_run(study: StudySpec, value: Value, repeat: int) -> StudyRun:
     title = axis_words(study.axis, value) + (f", {repeat + 1} of {study.repeats}" if study.repeats > 1 else "")
     change = msgspec.structs.replace
-    spec = change(study.base, run="", name=title[:MAX_NAME], study=study.study, preset="")
+    spec = change(study.base, run="", name=title[:MAX_NAME], study=study.study, preset="", timed=study.timed)
     if not study.timed:
         return StudyRun(title, value, change(spec, seed=spec.seed + repeat, params={**spec.params, study.axis: value}))
     batch = spec.params.get(BATCH_SIZE)
@@ -246,22 +246,9 @@ def scaling_study(
 def scaling_kind(specs: Sequence[RunSpec]) -> Literal["strong", "weak"] | None:
     """Returns what kind of scaling over devices or nodes the runs of one study time; None when they ask another
     question."""
-    alike = [
-        msgspec.structs.replace(
-            spec, run="", name="", **dict.fromkeys(PLACES, 1), params={**spec.params, BATCH_SIZE: None}
-        )
-        for spec in specs
-    ]
-    named = all(spec.name.split(",")[0] in [axis_words(axis, getattr(spec, axis)) for axis in PLACES] for spec in specs)
-    if not specs or not named or any(one != alike[0] for one in alike):
+    if not specs or not all(spec.timed for spec in specs):
         return None
-    batches = {str(spec.params.get(BATCH_SIZE)) for spec in specs}
-    return "strong" if len(batches) == 1 else "weak"
-
-
-def is_timed(spec: RunSpec) -> bool:
-    """Whether the run is one of a study over devices or nodes, so that whatever trains beside it would falsify it."""
-    return bool(spec.study) and scaling_kind([spec]) is not None
+    return "strong" if len({str(spec.params.get(BATCH_SIZE)) for spec in specs}) == 1 else "weak"
 
 
 def largest(study: StudySpec) -> RunSpec:

@@ -1,12 +1,14 @@
-"""Jupyter and TensorBoard in the window: what is said of them, the browser, and that nothing stays behind."""
+"""Jupyter and TensorBoard in the window: what is shown of them, the browser, and that nothing stays behind."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from PySide6.QtCore import QObject
@@ -14,13 +16,14 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.jobs.job import JobStage
 from clew_gui.nodes.services import ServiceNews
+from clew_gui.reports import tensorboard
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.sites import services as shown
-from clew_gui.views.sites.services import NodeServices
-from clew_shared.base.problem import Problem
+from clew_gui.views.sites.services import LocalTensorBoard, NodeServices
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem, ProblemError
 from tests.gui import fakes
 
-BOTH = pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
 URL = "http://127.0.0.1:4711/?token=secret"
 REFUSED = Problem("service.missing", "Jupyter is not installed there.", "pip install --user jupyterlab")
 
@@ -30,10 +33,8 @@ class Opened:
 
     all: ClassVar[list[Opened]] = []
 
-    def __init__(
-        self, node: object, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]
-    ) -> None:
-        self.kind, self.is_over, self._tell = kind, is_over, tell
+    def __init__(self, node: object, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]) -> None:
+        self.is_over, self._tell = is_over, tell
         self.closed = threading.Event()
         Opened.all.append(self)
 
@@ -66,13 +67,13 @@ class NodePanel:
         self.browser_goes_on.wait(10.0)
         return self.has_browser
 
-    def open(self, kind: str = "jupyter") -> Opened:
-        self.services.open(self.job, object(), kind)  # type: ignore[arg-type]  # nobody looks at the node
+    def open(self) -> Opened:
+        self.services.open(self.job, object())  # type: ignore[arg-type]  # nobody looks at the node
         return Opened.all[-1]
 
     def says(self, text: str) -> None:
         self._qtbot.waitUntil(
-            lambda: [told.text for told in self.services.status(self.job.id)] == [text], timeout=10_000
+            lambda: [told.text for told in self.services.statuses().values()] == [text], timeout=10_000
         )
 
     def shown(self, number: int) -> Path:
@@ -93,25 +94,21 @@ def panel(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     assert list((tmp_path / "private").glob("open-*")) == []
 
 
-@BOTH
-def test_a_service_starts_opens_the_browser_once_and_again_when_it_is_wanted(
-    panel: NodePanel, qtbot: QtBot, kind: str, title: str
-) -> None:
-    opened = panel.open(kind)
-    assert opened.kind == kind
-    panel.says(f"{title} starts.")
-    opened.tell(ServiceNews(f"{kind} starts on node1."))
-    panel.says(f"{title}: starts on node1")
-    opened.tell(ServiceNews(f"{kind} is open.", URL))
-    panel.says(f"{title} is open.")
+def test_jupyter_starts_opens_the_browser_once_and_again_when_it_is_wanted(panel: NodePanel, qtbot: QtBot) -> None:
+    opened = panel.open()
+    panel.says("Jupyter starts.")
+    opened.tell(ServiceNews("jupyter starts on node1."))
+    panel.says("Jupyter: starts on node1")
+    opened.tell(ServiceNews("jupyter is open.", URL))
+    panel.says("Jupyter is open.")
     page = panel.shown(1)
     assert "token=secret" in page.read_text()
     opened.tell(ServiceNews("The agent on node1 does not answer."))
-    panel.says(f"{title}: the agent on node1 does not answer")
-    opened.tell(ServiceNews(f"{kind} is open.", URL))
-    panel.says(f"{title} is open.")
+    panel.says("Jupyter: the agent on node1 does not answer")
+    opened.tell(ServiceNews("jupyter is open.", URL))
+    panel.says("Jupyter is open.")
     assert len(panel.pages) == 1, "the browser is not opened again by itself"
-    assert panel.open(kind) is opened
+    assert panel.open() is opened
     panel.shown(2)
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
 
@@ -122,7 +119,7 @@ def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel, q
     page = panel.shown(1)
     first.tell(ServiceNews("The allocation has ended.", over=True))
     panel.says("Jupyter ended with the allocation.")
-    assert panel.services.status(panel.job.id)[0].url == ""
+    assert panel.services.statuses()[panel.job.id].url == ""
     qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
     assert panel.open() is not first
 
@@ -150,25 +147,81 @@ def test_without_a_browser_the_address_is_there_to_be_copied(panel: NodePanel) -
     panel.has_browser = False
     panel.open().tell(ServiceNews("jupyter is open.", URL))
     panel.says("Jupyter is open; no browser was found.")
-    assert panel.services.status(panel.job.id)[0].url == URL
+    assert panel.services.statuses()[panel.job.id].url == URL
 
 
 def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePanel, qtbot: QtBot) -> None:
     opened = panel.open()
-    panel.services.close(panel.job.id, "jupyter")
+    panel.services.close(panel.job.id)
     qtbot.waitUntil(opened.closed.is_set, timeout=10_000)
     opened.tell(ServiceNews("jupyter is open.", URL))
     qtbot.wait(50)
-    assert panel.services.status(panel.job.id) == ()
+    assert panel.services.statuses() == {}
     assert panel.pages == []
 
 
-def test_both_are_open_beside_each_other_and_one_is_closed_alone(panel: NodePanel, qtbot: QtBot) -> None:
-    jupyter, tensorboard = panel.open("jupyter"), panel.open("tensorboard")
-    tensorboard.tell(ServiceNews("tensorboard is open.", URL))
-    panel.shown(1)
-    assert [told.text for told in panel.services.status(panel.job.id)] == ["Jupyter starts.", "TensorBoard is open."]
-    panel.services.close(panel.job.id, "jupyter")
-    qtbot.waitUntil(jupyter.closed.is_set, timeout=10_000)
-    panel.says("TensorBoard is open.")
-    assert not tensorboard.closed.is_set()
+# --- TensorBoard here -------------------------------------------------------------------------------------------------
+
+
+class Board:
+    """TensorBoard of a window, as a program that prints an address, with a browser that the test looks into."""
+
+    def __init__(self, folder: Path, qtbot: QtBot, program: str) -> None:
+        self.parent, self._qtbot = QObject(), qtbot
+        self.shown = LocalTensorBoard(self.parent, Places(home=folder, private=folder / "private"))
+        self.shown.command = [sys.executable, "-c", program]
+        self.pages: list[str] = []
+        self.problems: list[Problem] = []
+        self.shown.browse = self._browse
+        self.shown.failed.connect(self.problems.extend)
+
+    def _browse(self, page: str) -> bool:
+        self.pages.append(Path(url2pathname(urlsplit(page).path)).read_text())
+        return True
+
+
+@pytest.fixture
+def board(tmp_path: Path, qtbot: QtBot) -> Iterator[Callable[[str], Board]]:
+    made: list[Board] = []
+
+    def make(program: str) -> Board:
+        made.append(Board(tmp_path, qtbot, program))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.shown.close()
+    assert list((tmp_path / "private").glob("open-*")) == []
+
+
+def test_tensorboard_is_one_program_and_its_page_is_shown_each_time(
+    board: Callable[[str], Board], qtbot: QtBot
+) -> None:
+    one = board("import os, time; print(f'http://127.0.0.1:4711/?token={os.getpid()}', flush=True); time.sleep(300)")
+    one.shown.open()
+    qtbot.waitUntil(lambda: len(one.pages) == 1, timeout=10_000)
+    one.shown.open()
+    qtbot.waitUntil(lambda: len(one.pages) == 2, timeout=10_000)
+    assert one.pages[0] == one.pages[1]
+    assert "token=" in one.pages[0]
+    one.shown.close()  # the guards see that the program has ended
+    one.shown.open()
+    qtbot.waitUntil(lambda: len(one.pages) == 3, timeout=10_000)
+    assert one.pages[2] != one.pages[0]
+
+
+def test_a_tensorboard_that_does_not_start_is_a_problem(board: Callable[[str], Board], qtbot: QtBot) -> None:
+    one = board("raise SystemExit(2)")
+    one.shown.open()
+    qtbot.waitUntil(lambda: bool(one.problems), timeout=10_000)
+    assert one.problems[0].code == "tensorboard.start"
+    assert "clew open tensorboard" in one.problems[0].hint
+
+
+def test_without_the_package_it_is_said_what_to_install(
+    board: Callable[[str], Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensorboard, "find_spec", lambda _name: None)
+    with pytest.raises(ProblemError, match="not installed") as caught:
+        board("").shown.open()
+    assert "pip install tensorboard" in caught.value.problems[0].hint

@@ -495,9 +495,8 @@ def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(
     student.site.end(job, Phase.COMPLETED)
 
 
-@pytest.mark.parametrize(("kind", "title"), [("jupyter", "Jupyter"), ("tensorboard", "TensorBoard")])
-def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
-    student: Student, kind: str, title: str, monkeypatch: pytest.MonkeyPatch
+def test_jupyter_opens_on_the_held_node_and_its_line_and_page_are_shown(
+    student: Student, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Opened] = []
     monkeypatch.setattr(Opened, "all", started)
@@ -510,32 +509,31 @@ def test_a_service_opens_on_the_held_node_and_its_line_and_page_are_shown(
         return True
 
     sites.nodes.services.browse = browse
-    assert not row.buttons[kind].isEnabled(), "the node is not there yet"
+    assert not row.buttons["jupyter"].isEnabled(), "the node is not there yet"
     student.site.news(job, JobStage.RUNNING, "Runs.", nodes="node1")
-    student.until(row.buttons[kind].isEnabled, "the node")
-    row.buttons[kind].click()
-    assert [opened.kind for opened in started] == [kind]
-    student.until(lambda: row.service(kind).text.text() == f"{title} starts.", "the service's line")
-    assert not row.service(kind).show_again.isVisible()
-    assert not row.service(kind).copy.isVisible()
-    started[0].tell(ServiceNews(f"{kind} is open.", URL))
-    student.until(lambda: row.service(kind).text.text() == f"{title} is open.", "the address")
-    assert row.service(kind).text.isVisible()
-    assert row.service(kind).show_again.isVisible()
-    assert row.service(kind).copy.isVisible()
+    student.until(row.buttons["jupyter"].isEnabled, "the node")
+    row.buttons["jupyter"].click()
+    assert len(started) == 1
+    student.until(lambda: row.jupyter.text.text() == "Jupyter starts.", "the service's line")
+    assert not row.jupyter.show_again.isVisible()
+    assert not row.jupyter.copy.isVisible()
+    started[0].tell(ServiceNews("jupyter is open.", URL))
+    student.until(lambda: row.jupyter.text.text() == "Jupyter is open.", "the address")
+    assert row.jupyter.text.isVisible()
+    assert row.jupyter.show_again.isVisible()
+    assert row.jupyter.copy.isVisible()
     student.until(lambda: len(pages) == 1, "the browser")
     assert URL in pages[0]
-    student.window.actions_[kind].trigger()
+    student.window.actions_["jupyter"].trigger()
     student.until(lambda: len(pages) == 2, "the browser once more")
     assert len(started) == 1, "it is shown again, not started again"
-    row.service(kind).close_it.click()
+    row.jupyter.close_it.click()
     student.until(started[0].closed.is_set, "its end")
     student.site.end(job, Phase.COMPLETED)
 
 
-@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
-def test_without_a_node_it_is_said_how_to_get_one(softmax: Program, kind: str) -> None:
-    softmax.window.actions_[kind].trigger()
+def test_without_a_node_it_is_said_how_to_get_one(softmax: Program) -> None:
+    softmax.window.actions_["jupyter"].trigger()
     assert "hold one" in softmax.window.messages.accessibleName()
 
 

@@ -373,7 +373,7 @@ def test_what_was_sampled_of_a_killed_trainer_is_in_its_journal(
 ) -> None:
     """The stand-in never takes a sample, as one that is killed between two questions; it dies once there are two."""
     folder = tmp_path / "run"
-    spool = spool_folder(find_places(), RunFolder(folder), 1)
+    spool = spool_folder(RunFolder(folder), 1)
     script = (
         "import os, pathlib, time\n"
         f"spool = pathlib.Path({str(spool)!r})\n"
@@ -399,4 +399,4 @@ def test_a_run_says_what_it_used_while_it_goes_on(tmp_path: Path, home: Path) ->
     assert summary.memory > 1e6
     assert summary.memory_limit is not None
     assert summary.cpu is not None
-    assert not spool_folder(find_places(), RunFolder(folder), 1).exists()
+    assert not spool_folder(RunFolder(folder), 1).exists()

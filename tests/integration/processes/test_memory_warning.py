@@ -28,7 +28,7 @@ TRAINER = """
 import sys, time
 from pathlib import Path
 from clew_agent.node.pulse.sources import Memory
-from clew_agent.trainer.pulse import GuardSamples
+from clew_agent.node.pulse.spool import GuardSamples
 from clew_agent.trainer.recorder import Recorder, Reserve
 from clew_agent.processes.guard import _first
 from clew_shared.base import operating_system

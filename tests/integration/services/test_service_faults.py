@@ -18,7 +18,7 @@ import pytest
 import zmq
 
 from clew_agent.services.process import START_LIMIT_S
-from clew_agent.services.streams import StreamDoor
+from clew_agent.services.streams import StreamServer
 from clew_agent.wire.server import GuardedRouter
 from clew_gui.nodes import service_end, services
 from clew_gui.nodes.service_end import ServiceEnd
@@ -65,7 +65,7 @@ class _Request(BaseHTTPRequestHandler):
 
 
 class Way:
-    """From a browser's port to a program: ``ServiceEnd``, a link that can be cut, ``StreamDoor``."""
+    """From a browser's port to a program: ``ServiceEnd``, a link that can be cut, ``StreamServer``."""
 
     def __init__(self, folder: Path, parts: ExitStack) -> None:
         self.keys = KeyPair.generate()
@@ -75,7 +75,7 @@ class Way:
         serving.start()
         for undo in (self.program.server_close, serving.join, self.program.shutdown, self.program.ended.set):
             parts.callback(undo)
-        self.door = parts.enter_context(closing(StreamDoor(folder / "allow", "127.0.0.1", None, folder / "p")))
+        self.door = parts.enter_context(closing(StreamServer(folder / "allow", "127.0.0.1", None, folder / "p")))
         self.door.start()
         self.link = parts.enter_context(closing(Proxy()))
         self.link.target = self.door.port
@@ -350,7 +350,7 @@ def test_a_service_is_tried_again_when_there_was_no_descriptor(
     service = Service(kind="jupyter", port=1, public_key=KeyPair.generate().public, token="t", page="/", name="Jupyter")
     news: list[ServiceNews] = []
     with node_with(service, tmp_path / "allow") as node:
-        with closing(OpenedService(node, "jupyter", lambda: False, news.append)):
+        with closing(OpenedService(node, lambda: False, news.append)):
             wait_for(lambda: news and news[-1].url, "the address")
             assert [len(tunnel) for tunnel in node.tunnels[:-1]] == [0] * (place == "ServiceEnd")
             assert not any(is_open(tunnel) for tunnel in node.tunnels[:-1])

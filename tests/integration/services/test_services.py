@@ -1,4 +1,4 @@
-"""Real Jupyter and TensorBoard behind a real agent: with the token only, once each, and gone with the agent."""
+"""Real Jupyter behind a real agent: with the token only, once each, and gone with the agent."""
 
 from __future__ import annotations
 
@@ -22,14 +22,11 @@ import zmq
 
 from clew_gui.nodes.service_end import ServiceEnd
 from clew_gui.nodes.services import ANSWER_S
-from clew_shared.base import operating_system
 from clew_shared.base.private_files import make_private
 from clew_shared.wire.channel import Channel, Greeting, KeyPair
-from clew_shared.wire.messages import AgentAddress, GetStatus, OpenService, Refused, Service, Shutdown
-from clew_shared.wire.streams import WINDOW
+from clew_shared.wire.messages import AgentAddress, GetStatus, OpenService, Refused, Service
 from tests.integration.agents import BOUND_S, Agent, Viewer, command_of, wait_for
 from tests.integration.strangers import Endpoint, assert_nothing_of_ours, listen
-from tests.unit.runs import small_run
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -114,7 +111,6 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
     assert opened(viewer, "jupyter") == service
     with ended_here(viewer, service) as port:
         assert status(port, "/api/status") == 403
-        assert status(port, "/login") == 403
         assert status(port, "/api/status?token=wrong") == 403
         assert status(port, f"/api/status?token={service.token}") == 200
         assert status(port, "/api/status", Authorization=f"token {service.token}") == 200
@@ -127,33 +123,6 @@ def test_jupyter_opens_once_with_its_token_and_ends_with_the_agent(agent: Agent,
     wait_for(lambda: all(ended(one) for one in children), "their end")
     assert is_refused(service)
     assert not secret.parent.exists()
-
-
-def test_tensorboard_shows_the_runs_to_whoever_has_the_token(agent: Agent, viewer: Viewer) -> None:
-    small_run(agent.places.runs / "5f2b8c1e-0000-4000-8000-000000000001")
-    service = opened(viewer, "tensorboard")
-    token = f"?token={service.token}"
-    with ended_here(viewer, service) as port:
-        assert status(port, "/data/runs") == 403
-        assert status(port, "/", Accept="text/html") == 403
-        assert status(port, f"/{token}", Accept="text/html") == 303
-        code, page = fetched(port, f"/{token}")
-        assert code == 200
-        assert b"TensorBoard" in page
-        big = fetched(port, f"/index.js{token}")
-        assert big[0] == 200
-        assert len(big[1]) > WINDOW  # more than may be under way at once
-        wait_for(lambda: b"softmax-5f2b8c1e" in fetched(port, f"/data/runs{token}")[1], "the run in TensorBoard")
-    own = listening(agent) - {service.port}
-    if operating_system.HAS_UNIX_SOCKETS:
-        assert not own  # TensorBoard itself listens on none
-    for number in own:
-        with socket.create_connection(("127.0.0.1", number), BOUND_S) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert hung_up(stranger)
-    viewer.ask(Shutdown())
-    assert agent.process.wait(30) == 0
-    assert is_refused(service)
 
 
 def test_a_service_that_ends_can_be_opened_again(agent: Agent, viewer: Viewer) -> None:
@@ -170,25 +139,6 @@ def test_a_service_that_ends_can_be_opened_again(agent: Agent, viewer: Viewer) -
 def _another(viewer: Viewer, first: Service) -> Service | None:
     reply = opened(viewer, "jupyter")
     return reply if reply.token != first.token else None
-
-
-def test_a_websocket_stays_open_both_ways(viewer: Viewer) -> None:
-    """A terminal of Jupyter's, as its pages use one."""
-    websocket: Any = importlib.import_module("websocket")
-    service = opened(viewer, "jupyter")
-    token = f"?token={service.token}"
-    with ended_here(viewer, service) as port:
-        code, said = fetched(port, f"/api/terminals{token}", "POST")
-        assert code == 200, said
-        path = f"127.0.0.1:{port}/terminals/websocket/{json.loads(said)['name']}"
-        with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
-            websocket.create_connection(f"ws://{path}", timeout=BOUND_S)
-        with closing(websocket.create_connection(f"ws://{path}{token}", timeout=BOUND_S)) as terminal:
-            terminal.send(json.dumps(["stdin", "echo answer-$((6*7))\n"]))
-            shown = ""
-            while "answer-42" not in shown:
-                kind, text = json.loads(terminal.recv())[:2]
-                shown += text if kind == "stdout" else ""
 
 
 FORK = """
@@ -217,13 +167,6 @@ def test_a_kernel_answers_and_listens_on_no_port(agent: Agent, viewer: Viewer) -
     agent.kill()
     wait_for(lambda: all(ended(one) for one in children), "their end")
     assert not folder.exists()
-
-
-def hung_up(stranger: socket.socket) -> bool:
-    try:
-        return not stranger.recv(1)
-    except ConnectionError:
-        return True
 
 
 def listening(agent: Agent) -> set[int]:

@@ -150,6 +150,36 @@ def test_a_process_and_its_copy_log_at_the_same_time_without_waiting_for_each_ot
     assert len(read_run(folder).column("loss").steps) == 30_000, "of the first one that logs"
 
 
+def test_a_clew_log_of_an_older_version_beside_a_script_is_not_the_one_that_logs(tmp_path: Path) -> None:
+    """``clew-agent new`` copies it there, and Clew's own changes."""
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "clew_log.py").write_text("raise SystemExit('old')")
+    (tmp_path / "lab" / "helper.py").write_text("import os\nleft = os.environ.get('PYTHONSAFEPATH')")
+    done, folder = run_body(tmp_path, "import clew_log, helper\nclew_log.log(0, loss=1)\nprint('safe', helper.left)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(read_run(folder).column("loss").steps) == 1
+    assert "safe None" in (folder / "log.txt").read_text()
+    assert not (folder / "peers").exists()
+
+
+HOSTILE = {
+    "junk": ("write(b'\\xff\\0 no message\\n')", 0, "not a clew_log message"),
+    "endless": ("write(b'x' * 100_000)", 1, "a message of more than 64 KiB"),
+    "gone": ("os.remove(path)", 0, ""),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_whatever_a_script_does_to_its_log_its_run_ends_with_a_reason(kind: str, tmp_path: Path) -> None:
+    does, code, words = HOSTILE[kind]
+    body = "import os\npath = os.environ['CLEW_LOG']\nimport clew_log\nclew_log.log(0, loss=1)\n"
+    body += f"def write(data):\n    with open(path, 'ab') as file: file.write(data)\n{does}\nclew_log.log(1, loss=1)\n"
+    done, folder = run_body(tmp_path, body)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr + " ".join(event.text for event in events(folder) if isinstance(event, Log))
+    assert not (folder / "peers").exists()
+
+
 @pytest.mark.unix("paths of any length, FIFOs")
 def test_whatever_a_script_leaves_its_run_ends_and_what_is_not_recorded_is_named(tmp_path: Path) -> None:
     nest = "for _ in range(17):\n    os.mkdir('d' * 250)\n    os.chdir('d' * 250)\nopen('weights', 'w').write('x')\n"
@@ -171,7 +201,7 @@ def test_whatever_a_script_leaves_its_run_ends_and_what_is_not_recorded_is_named
 def run_body(tmp_path: Path, body: str, header: str = "") -> tuple[subprocess.CompletedProcess[str], Path]:
     """A run of a script with this body, and its folder."""
     folder = tmp_path / "lab"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     lines = ["# /// clew", '# id = "own"', "# metrics.loss = {}", f"# {header}"]
     (folder / "own.py").write_text("\n".join([*lines, "# ///", body]))
     spec = write_spec(tmp_path, "own")

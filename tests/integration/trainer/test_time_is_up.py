@@ -144,7 +144,7 @@ def test_a_trainer_that_hangs_is_killed_in_time_for_its_journal_to_say_why(
     folder = tmp_path / "run"
     script = (
         "import sys; from pathlib import Path; from clew_agent.processes import guard;"
-        "from clew_agent.trainer.deadline import Deadline;"
+        "from clew_agent.trainer.time_limit import Deadline;"
         "from clew_shared.journal.run_folder import RunFolder; folder = RunFolder(Path(sys.argv[1]));"
         "guard.Deadline.of = lambda _: Deadline(14.0, 3600.0);"  # 13.5 s is the guard's last word
         "guard.watch(folder, 1, start=lambda f, a, e: guard.subprocess.Popen([sys.executable, '-c', "

@@ -14,6 +14,8 @@ from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.params import check, format_value
 from clew_shared.spec import RunSpec
+from clew_shared.spec import from_toml as spec_from_toml
+from clew_shared.spec import to_toml as spec_to_toml
 from clew_shared.study.study import (
     StudySpec,
     check_study,
@@ -269,3 +271,20 @@ def test_lanes_are_runs_as_well() -> None:
 def test_what_is_wrong_with_an_axis_is_told(change: dict[str, object], words: str) -> None:
     study = msgspec.structs.replace(scaling_study(TRAIN, [1, 2]), **change)
     assert words in " ".join(problem.text for problem in check_study(study, card("softmax")))
+
+
+@pytest.mark.parametrize(
+    ("said", "timed"),
+    [
+        ('name = "2 devices, 1 of 3"\nstudy = "s"\ndevices = 2', True),
+        ('name = "1 node"\nstudy = "s"', True),
+        ('name = "2 devices"\ndevices = 2', False),
+        ('name = "3 devices"\nstudy = "s"\ndevices = 2', False),
+        ('name = "batch size 2"\nstudy = "s"', False),
+        ("timed = true", True),
+    ],
+)
+def test_of_an_older_spec_the_name_says_whether_it_is_timed(said: str, timed: bool) -> None:
+    spec = spec_from_toml(f'exercise = "softmax"\n{said}')
+    assert spec.timed is timed
+    assert spec_from_toml(spec_to_toml(spec)) == spec

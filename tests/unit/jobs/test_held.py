@@ -404,14 +404,12 @@ ADDRESS = "http://127.0.0.1:5/lab?token=secret"
 class Opened:
     """What ``OpenedService`` is to the command: it tells from a thread. The address comes twice, then the end."""
 
-    def __init__(
-        self, node: object, kind: str, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]
-    ) -> None:
+    def __init__(self, node: object, is_over: Callable[[], bool], tell: Callable[[ServiceNews], None]) -> None:
         self._all = (
-            ServiceNews(f"{kind} starts on node1."),
-            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("jupyter starts on node1."),
+            ServiceNews("jupyter is open.", ADDRESS),
             ServiceNews("The agent on node1 does not answer."),
-            ServiceNews(f"{kind} is open.", ADDRESS),
+            ServiceNews("jupyter is open.", ADDRESS),
             ServiceNews("The allocation has ended.", over=True),
         )
         self._tell = tell
@@ -450,7 +448,6 @@ def display(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
         yield server
 
 
-@pytest.mark.parametrize("kind", ["jupyter", "tensorboard"])
 @pytest.mark.parametrize(
     ("flags", "seen", "times"),
     [
@@ -465,7 +462,6 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     book: JobBook,
     display: socket.socket,
     monkeypatch: pytest.MonkeyPatch,
-    kind: str,
     flags: tuple[str, ...],
     seen: bool,
     times: int,
@@ -485,9 +481,11 @@ def test_the_command_shows_the_address_in_the_browser_once_unless_that_is_unwant
     site_store(places).save("lab", Site(host="login.example.org", scheduler="slurm"))
     sent(book, 0, JobStage.RUNNING, True)
     out, err = io.StringIO(), io.StringIO()
-    assert open_command(CommandContext(places, out, err), [kind, "--site", "lab", *flags]) == 1, "the allocation ended"
+    assert open_command(CommandContext(places, out, err), ["jupyter", "--site", "lab", *flags]) == 1, (
+        "the allocation ended"
+    )
     assert out.getvalue() == f"{ADDRESS}\n" * 2, "the address is printed in any case"
-    assert f"{kind} starts on node1." in err.getvalue()
+    assert "jupyter starts on node1." in err.getvalue()
     assert len(pages) == times
     assert all(f"url={ADDRESS}" in page for page in pages)
     assert list(places.private.glob("open-*")) == [], "the page that leads there is gone"

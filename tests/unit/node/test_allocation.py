@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_agent.node.allocation import Allocation, read_allocation
-from clew_agent.trainer.control import ControlRequests, TimeIsUp
-from clew_agent.trainer.deadline import Deadline
-from clew_agent.trainer.time_limit import FORECAST, Timekeeper
+from clew_agent.trainer.control import ControlRequests
+from clew_agent.trainer.time_limit import FORECAST, Deadline, TimeIsUp, Timekeeper
 from clew_shared.journal.events import Event, Log
 from clew_shared.wire.messages import Stop
 from tests.guards import LogBook

@@ -11,7 +11,6 @@ from clew_agent.node.pulse import spool
 from clew_agent.node.pulse.batches import HOLD_S, TRAINER, PulseBatch, as_event, last_of
 from clew_agent.node.pulse.sampler import Sample
 from clew_agent.node.pulse.spool import SpoolReader, SpoolWriter, remove_spool, spool_folder
-from clew_shared.base.places import find_places
 from clew_shared.journal.events import Event, Log, Pulse
 from clew_shared.journal.pulse import read_pulse
 from clew_shared.journal.run_folder import RunFolder
@@ -19,7 +18,7 @@ from clew_shared.journal.run_folder import RunFolder
 
 @pytest.fixture
 def folder(home: Path) -> Path:
-    return spool_folder(find_places(), RunFolder(home / "run"), 1)
+    return spool_folder(RunFolder(home / "run"), 1)
 
 
 def sample(number: int, **values: float) -> Sample:
@@ -61,7 +60,7 @@ def test_half_a_sample_is_waited_for(folder: Path) -> None:
 def test_a_spool_that_was_removed_stays_so(home: Path, folder: Path) -> None:
     writer = SpoolWriter(folder)
     writer.add(sample(0))
-    remove_spool(find_places(), RunFolder(home / "run"), 1)
+    remove_spool(RunFolder(home / "run"), 1)
     writer.add(sample(1))
     assert not folder.exists()
 

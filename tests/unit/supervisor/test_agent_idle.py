@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from clew_agent.catalogue.catalogue import CatalogueSource
-from clew_agent.services import services
-from clew_agent.services.services import Services
-from clew_agent.supervisor import supervisor
+from clew_agent.supervisor import services, supervisor
 from clew_agent.supervisor.serve import JOB_IDLE_S, KEPT_S
+from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.supervisor import Supervisor
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.places import Places
@@ -65,7 +64,7 @@ class Router:
 
 
 class Quiet:
-    """A manager without runs, and trainers that say nothing."""
+    """A manager without runs, trainers that say nothing, and nobody who tries anything."""
 
     version = 1
 
@@ -76,6 +75,9 @@ class Quiet:
         return []
 
     receive = turn
+
+    def note_request(self, _viewer: bytes) -> None:
+        """Nobody is waited for."""
 
     def statuses(self) -> tuple[object, ...]:
         return ()
@@ -99,22 +101,27 @@ def router(clock: Clock) -> Router:
     return Router(clock)
 
 
+def services_of(tmp_path: Path, router: Router) -> closing[Services]:
+    """Services of which none is open yet."""
+    there: Any = router
+    return closing(Services(Places(tmp_path / "home", tmp_path / "private"), "a", there, command=COMMAND))
+
+
 @pytest.fixture
 def opened(tmp_path: Path, router: Router) -> Iterator[Services]:
     """Services of which Jupyter is open."""
-    made = Services(Places(tmp_path / "home", tmp_path / "private"), "a", router, command=COMMAND)  # type: ignore[arg-type]
-    with closing(made):
+    with services_of(tmp_path, router) as made:
         made.open("jupyter", CALLER)
         wait_for(made.turn, "Jupyter")
         yield made
 
 
-def served(router: Router, clock: Clock, services: Any) -> float:
+def served(router: Router, clock: Clock, services: Services) -> float:
     """For how many seconds a job's agent serves."""
     quiet: Any = Quiet()
     duty: Any = SimpleNamespace(turn=lambda _catalogue: None, over=False, pending=False)
     there: Any = router
-    made = Supervisor(there, quiet, quiet, CatalogueSource(catalogue=Catalogue()), None, services, duty)
+    made = Supervisor(there, quiet, quiet, CatalogueSource(catalogue=Catalogue()), services, quiet, None, duty)
     began = clock.now
     with closing(made):
         made.run(JOB_IDLE_S, KEPT_S)
@@ -122,12 +129,9 @@ def served(router: Router, clock: Clock, services: Any) -> float:
 
 
 @pytest.mark.unix("services: they listen on Unix sockets")
-def test_without_a_program_a_node_is_given_back_after_a_minute(
-    tmp_path: Path, router: Router, clock: Clock, opened: Services
-) -> None:
-    assert JOB_IDLE_S < served(router, clock, None) < KEPT_S
-    opened.close()
-    assert JOB_IDLE_S < served(router, clock, opened) < KEPT_S
+def test_without_a_program_a_node_is_given_back_after_a_minute(tmp_path: Path, router: Router, clock: Clock) -> None:
+    with services_of(tmp_path, router) as unopened:
+        assert JOB_IDLE_S < served(router, clock, unopened) < KEPT_S
 
 
 @pytest.mark.unix("services: they listen on Unix sockets")

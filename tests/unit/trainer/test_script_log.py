@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clew_agent.catalogue.exercise_files import SCRIPT_LOG
 from clew_agent.trainer import script_run
 from clew_agent.trainer.script_run import ScriptLog, failure
 from clew_shared.base.problem import ProblemError
@@ -253,3 +257,18 @@ def test_a_number_that_no_float_can_hold_is_infinite_and_nested_brackets_are_no_
     ]
     assert steps(events) == [(0, 1)]
     assert said(events)[-1] == "The script sent something that is not a clew_log message."
+
+
+@pytest.mark.unix("/dev/full")
+def test_a_script_waits_while_the_disk_is_full_and_still_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    log = tmp_path / "script.jsonl"
+    log.symlink_to("/dev/full")
+    words = [sys.executable, "-c", "import clew_log; print('began', flush=True); print(clew_log.log(0, loss=1.0))"]
+    environment = {**os.environ, "CLEW_LOG": str(log), "PYTHONPATH": str(SCRIPT_LOG.parent)}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as script:
+        assert script.stdout is not None
+        assert script.stdout.readline() == b"began\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            script.wait(0.5)
+        log.with_name(f"{log.name}.stop").touch()
+        assert script.communicate(timeout=60)[0] == b"True\n"

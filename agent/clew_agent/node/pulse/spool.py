@@ -13,10 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from clew_agent.node.pulse.batches import TRAINER, PulseBatch
 from clew_agent.node.pulse.sampler import Sample
-from clew_shared.base.places import Places
+from clew_shared.base import operating_system
+from clew_shared.base.places import find_places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError
+from clew_shared.journal.events import Event
 from clew_shared.journal.run_folder import RunFolder
 
 _PER_FILE = 1000
@@ -24,14 +27,14 @@ _PER_FILE = 1000
 _decoder = msgspec.json.Decoder(Sample)
 
 
-def spool_folder(places: Places, folder: RunFolder, attempt: int) -> Path:
+def spool_folder(folder: RunFolder, attempt: int) -> Path:
     """The folder with the samples of an attempt."""
-    return places.private / "pulse" / folder.private_name(attempt)
+    return find_places().private / "pulse" / folder.private_name(attempt)
 
 
-def remove_spool(places: Places, folder: RunFolder, attempt: int) -> None:
+def remove_spool(folder: RunFolder, attempt: int) -> None:
     """Remove all samples of an attempt: what counts is in its journal."""
-    shutil.rmtree(spool_folder(places, folder, attempt), ignore_errors=True)
+    shutil.rmtree(spool_folder(folder, attempt), ignore_errors=True)
 
 
 class SpoolWriter:
@@ -87,6 +90,23 @@ class SpoolReader:
             with suppress(msgspec.DecodeError):
                 found.append(_decoder.decode(line))
         return found
+
+
+class GuardSamples:
+    """The trainer's end: what its guard has sampled, as events."""
+
+    def __init__(self, folder: RunFolder, attempt: int) -> None:
+        self._reader = SpoolReader(spool_folder(folder, attempt))
+        self._batch = PulseBatch(TRAINER, operating_system.host_name())
+
+    def skip(self, event: Event | None) -> None:
+        """Leave out what an event of the journal has already."""
+        self._batch.skip(event)
+
+    def events(self, last: bool) -> list[Event]:
+        """Returns the events that are due; all that are left the ``last`` time."""
+        found = [event for sample in self._reader.take() for event in self._batch.add(sample)]
+        return [*found, *self._batch.rest()] if last else found
 
 
 def _file(folder: Path, number: int) -> Path:

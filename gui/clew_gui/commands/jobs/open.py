@@ -1,10 +1,14 @@
-"""``clew open jupyter|tensorboard --site NAME``: the program runs on the allocation, the browser here."""
+"""``clew open jupyter --site NAME``: Jupyter runs on the allocation, the browser here. ``clew open tensorboard`` runs
+on this computer, over its own runs and the copies of those on sites."""
 
 from __future__ import annotations
 
 import os
 import queue
+import tempfile
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
@@ -12,41 +16,78 @@ from clew_gui.commands.has_display import has_display
 from clew_gui.commands.jobs.hold import HeldNode, reach_node
 from clew_gui.commands.sites.flags import add_allocation_flags
 from clew_gui.jobs.job import JobStage
-from clew_gui.nodes.services import KINDS, OpenedService, RedirectPage, ServiceNews, show_in_browser
+from clew_gui.jobs.job_book import job_book
+from clew_gui.nodes.services import OpenedService, RedirectPage, ServiceNews, show_in_browser
+from clew_gui.reports.tensorboard import EventFolder, serve_events
+from clew_gui.sites.site import LOCAL
+from clew_gui.sites.store import site_store
 from clew_shared.base import operating_system
 
 _POLL_S = 0.2
-_ABOUT = """Open Jupyter or TensorBoard on an allocation that is held or running, and show it in the browser here.
+_EVERY_S = 0.5
+"""Seconds between two looks at the journals for what is new."""
+_ABOUT = """Open Jupyter on an allocation that is held or running, or TensorBoard on this computer, in the browser here.
 
 The address holds a secret token and works on this computer only, until Ctrl+C. Jupyter starts in your home folder
-there; TensorBoard shows all runs of the site, also those that are still training."""
+there. TensorBoard shows all runs of which this computer has the journals, also those that are still training."""
 _OR = "   Or add --hold to take one until Ctrl+C."
 
 
 def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # the command's name
     """``clew open KIND --site NAME [--no-browser] [--hold]``: returns the exit status."""
     parser = Parser("clew open", _ABOUT)
-    parser.add_argument("kind", choices=KINDS, metavar="jupyter|tensorboard")
-    parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
+    parser.add_argument("kind", choices=("jupyter", "tensorboard"), metavar="jupyter|tensorboard")
+    parser.add_argument("--site", metavar="NAME", help="which site; `clew site list` shows them")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument("--hold", action="store_true", help="take an allocation for it if none is held, until Ctrl+C")
+    parser.add_argument(
+        "--hold", action="store_true", help="take an allocation for Jupyter if none is held, until Ctrl+C"
+    )
     add_allocation_flags(parser, "for --hold, instead of the site's own")
     options = parser.parse_args(list(argv))
+    browse = not options.no_browser and has_display(os.environ, operating_system.NAME)  # a text browser would take it
+    if options.kind == "tensorboard":
+        if options.hold:
+            parser.error("--hold is for Jupyter: TensorBoard runs on this computer")
+        return _show_runs(context, options.site, browse)
+    if not options.site:
+        parser.error("--site is missing: on which site?")
     asking = options if options.hold else None
     with stop_requests() as stops, reach_node(context, options.site, stops, asking, hint=_OR) as node:
         if not node.wait(context, JobStage.RUNNING):
             return OK if stops() else FAILED
-        return _serve(context, node, options.kind, _browser(options.no_browser), stops)
+        return _serve(context, node, browse, stops)
 
 
-def _browser(unwanted: bool) -> bool:
-    """Whether there is one that is seen: a text browser would take the terminal."""
-    return not unwanted and has_display(os.environ, operating_system.NAME)
+def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
+    places = context.places
+    book = job_book(places)
+    if site:
+        site_store(places).load(site)  # or there is no such site
+
+    def is_wanted(run: str) -> bool:
+        job = book.job_of(run)
+        return site in (None, book.order(job).site if job else LOCAL)
+
+    with tempfile.TemporaryDirectory(prefix="clew-tensorboard-") as events, stop_requests() as stops:
+        folder = EventFolder((places.runs, places.mirrors), Path(events), is_wanted)
+        folder.update()  # TensorBoard's first look finds what there is
+        url = serve_events(Path(events))
+        context.say(url)
+        context.note("Open it in the browser of this computer; it works nowhere else. Ctrl+C closes it.")
+        page = show_in_browser(url, places.private) if browse else None
+        try:
+            while not stops():
+                time.sleep(_EVERY_S)
+                folder.update()
+        finally:
+            if page is not None:
+                page.close()
+    return OK
 
 
-def _serve(context: CommandContext, node: HeldNode, kind: str, browse: bool, stops: Callable[[], int]) -> int:
+def _serve(context: CommandContext, node: HeldNode, browse: bool, stops: Callable[[], int]) -> int:
     heard: queue.SimpleQueue[ServiceNews] = queue.SimpleQueue()
-    opened = OpenedService(node.target(), kind, lambda: node.news.over, heard.put)
+    opened = OpenedService(node.target(), lambda: node.news.over, heard.put)
     page: RedirectPage | None = None
     try:
         while not stops():

@@ -14,7 +14,6 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import ParamSpec, Value, matters
 from clew_shared.run_settings import RunFilter
-from clew_shared.study.study import is_timed
 
 MANY = 8
 """The number of new runs that are drawn without being ticked; the oldest are dropped, and more can be ticked by
@@ -219,7 +218,7 @@ class WindowModel:
             return chosen.report
         trained = [run for run in ended if run.history.fold.step or run.history.series]
         if not chosen.report.intersection(run.id for run in trained):
-            plain = [run.id for run in trained if run.spec.rate_range is None and not is_timed(run.spec)]
+            plain = [run.id for run in trained if run.spec.rate_range is None and not run.spec.timed]
             best = {run.id for goal in self.card.goals if (run := results.nearest(goal, trained)) is not None}
             usual = best | set(self.shown()).intersection(plain) or set([run.id for run in trained][-1:])
             if all(run.reading is None for run in ended):  # else a better one may still be read

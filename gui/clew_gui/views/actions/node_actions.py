@@ -20,7 +20,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.jobs import JobsDialog, SiteBar
-from clew_gui.views.sites.services import NodeServices
+from clew_gui.views.sites.services import LocalTensorBoard, NodeServices
 from clew_gui.views.theme.parts import native_keys
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
@@ -44,8 +44,10 @@ class NodeActions(QObject):
         super().__init__(window)
         self._window, self._controller, self._bar, self._manager = window, controller, bar, manager
         self.services = NodeServices(self, places.private)
-        self.services.changed.connect(lambda _job: self.show())
+        self.services.changed.connect(self.show)
         self.services.failed.connect(window.messages.show_problems)
+        self.board = LocalTensorBoard(self, places)
+        self.board.failed.connect(window.messages.show_problems)
         self.terminal: Callable[[Sequence[str]], subprocess.Popen[bytes] | None] = open_terminal
         self._places = places
         self._list: JobsDialog | None = None
@@ -75,11 +77,11 @@ class NodeActions(QObject):
 
     def show(self) -> None:
         """Bring the lines above Run up to date."""
-        opened = self.services.jobs()
+        opened = self.services.statuses()
         jobs = [
             job for job in self.jobs() if job.id in opened or is_idle(job) or (job.order.hold and not job.news.over)
         ]
-        self._bar.show_jobs(jobs, {job: self.services.status(job) for job in opened}, time.time())
+        self._bar.show_jobs(jobs, opened, time.time())
         self._show_list()
         locked = self.locked()
         self._bar.show_logins(locked)
@@ -94,15 +96,16 @@ class NodeActions(QObject):
     def close(self) -> None:
         """The window closes: addresses here are closed, terminals stay. Waits some seconds at most."""
         self.services.close_all()
+        self.board.close()
         for one in self._terminals:
             one.returncode = one.poll() or 0  # it outlives this program on purpose; no ResourceWarning for it
 
-    def _asked(self, what: str, of: str, kind: str) -> None:
-        services = {"open": self.open, "copy": self.copy_address, "close": self.services.close}
-        if what in services:
-            services[what](of, kind)
+    def _asked(self, what: str, of: str) -> None:
+        if what in ("jupyter", "terminal"):
+            self.open(of, what)
         else:
-            {"log in": self.log_in, "let go": self.end}[what](of)
+            does = {"copy": self.copy_address, "close": self.services.close, "log in": self.log_in, "let go": self.end}
+            does[what](of)
 
     # --- Opening something --------------------------------------------------------------------------------------------
 
@@ -119,7 +122,7 @@ class NodeActions(QObject):
             self._window.messages.show_note(native_keys(_NO_NODE))
 
     def open(self, job: str, kind: str) -> None:
-        """Open Jupyter, TensorBoard or a terminal on the node of a job."""
+        """Open Jupyter or a terminal on the node of a job."""
         model = next((one for one in self.jobs() if one.id == job), None)
         if model is None or self._manager is None:
             return
@@ -129,13 +132,19 @@ class NodeActions(QObject):
         if model.locked is not None:
             self.log_in(model.order.site)
         with self._controller.refusals():
-            self.services.open(model, self._manager.target(job), kind)
+            self.services.open(model, self._manager.target(job))
 
-    def copy_address(self, job: str, kind: str) -> None:
-        """The address with its token, to the clipboard."""
-        url = next((one.url for one in self.services.status(job) if one.kind == kind), "")
-        if url:
-            QGuiApplication.clipboard().setText(url)
+    def open_board(self) -> None:
+        """Show TensorBoard on this computer in the browser."""
+        with self._controller.refusals():
+            self.board.open()
+            self._window.messages.show_note("TensorBoard opens in the browser.")
+
+    def copy_address(self, job: str) -> None:
+        """Jupyter's address with its token, to the clipboard."""
+        status = self.services.statuses().get(job)
+        if status is not None and status.url:
+            QGuiApplication.clipboard().setText(status.url)
             self._window.messages.show_note("Address copied. Anyone who has it can log in, on this computer only.")
 
     def _open_terminal(self, job: JobModel) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from clew_gui.jobs.job import JobStage
 from clew_gui.session.job_links import JobModel
 from clew_gui.views.presentation.job_words import held_words, is_idle, job_lines, locked_words
-from clew_gui.views.sites.services import TITLES, ServiceStatus
+from clew_gui.views.sites.services import ServiceStatus
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import (
     Appearance,
@@ -33,7 +33,7 @@ _NOT_YET = "The node is not available yet"
 _INDENT = 20
 _TIPS = {
     "jupyter": "Start Jupyter on this node and show it in the browser here (Ctrl+J)",
-    "tensorboard": "Start TensorBoard on this node and show it in the browser here (Ctrl+Shift+B)",
+    "terminal": "A terminal on this node, in its own window (Ctrl+Shift+T)",
 }
 _GLYPHS = {"wait": ("clock", "warn"), "open": ("link", "ok"), "over": ("unlink", "text3"), "bad": ("warn", "bad")}
 
@@ -70,18 +70,16 @@ class LoginRow(QWidget):
 
 
 class ServiceRow(QWidget):
-    """One service on a node: what state it is in, its address, the button to close it."""
+    """Jupyter on a node: what state it is in, its address, the button to close it."""
 
-    def __init__(self, appearance: Appearance, kind: str) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        title = TITLES[kind]
         self._glyph = Glyph(appearance, "clock", "warn", 14)
         self.text = label("", "caption", "2", wrap=True)
-        self.show_again = IconButton(appearance, "eye", f"Show {title} in the browser", size=14)
-        self.copy = IconButton(
-            appearance, "copy", f"Copy the address of {title}", "Copy its address: anyone who has it can log in"
-        )
-        self.close_it = IconButton(appearance, "cross", f"Close {title}", "Close it here", size=14)
+        self.show_again = IconButton(appearance, "eye", "Show Jupyter in the browser", size=14)
+        tip = "Copy its address: anyone who has it can log in"
+        self.copy = IconButton(appearance, "copy", "Copy the address of Jupyter", tip)
+        self.close_it = IconButton(appearance, "cross", "Close Jupyter", "Close it here", size=14)
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
@@ -109,47 +107,46 @@ class CommandRow(QWidget):
         row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
 
 
-Ask = Callable[[str, str], object]
-"""Asks for something about an allocation: what, and of which service."""
+Ask = Callable[[str], object]
+"""Asks for something about an allocation."""
 
 
 class NodeRow(QWidget):
     """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back.
-    ``ask`` is called with "open", "copy" or "close" and Jupyter, TensorBoard or ``terminal``, and with "let go"."""
+    ``ask`` is called with "jupyter" or "terminal" to open it, with "copy" or "close" for Jupyter, or "let go"."""
 
     def __init__(self, appearance: Appearance, job: str, ask: Ask) -> None:
         super().__init__()
-        self._appearance, self._ask = appearance, ask
         self.job = job
         self.text = label("", "caption", "2", wrap=True)
         self.let_go = Button(appearance, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
-        self.let_go.clicked.connect(lambda: ask("let go", ""))
+        self.let_go.clicked.connect(lambda: ask("let go"))
         line = row(Glyph(appearance, "server", "warn", 14), self.text, self.let_go, gap=6)
         line.setStretch(1, 1)
-        self.buttons = {kind: Button(appearance, title, "quiet", "", _TIPS[kind]) for kind, title in TITLES.items()}
-        tip = "A terminal on this node, in its own window (Ctrl+Shift+T)"
-        self.buttons["terminal"] = Button(appearance, "Terminal", "quiet", "", tip)
-        for kind, button in self.buttons.items():
-            button.clicked.connect(lambda _on=False, kind=kind: ask("open", kind))
-        self._doors = QWidget()
-        row(*self.buttons.values(), None, gap=0, margins=(_INDENT - 10, 0, 0, 0), parent=self._doors)
+        self.buttons = {kind: Button(appearance, kind.capitalize(), "quiet", "", tip) for kind, tip in _TIPS.items()}
+        self.jupyter = ServiceRow(appearance)
+        asked = {**self.buttons, "copy": self.jupyter.copy, "close": self.jupyter.close_it}
+        for what, button in asked.items():
+            button.clicked.connect(lambda _on=False, what=what: ask(what))
+        self.jupyter.show_again.clicked.connect(self.buttons["jupyter"].click)
+        self._openers = QWidget()
+        row(*self.buttons.values(), None, gap=0, margins=(_INDENT - 10, 0, 0, 0), parent=self._openers)
         self.command = CommandRow(appearance)
         self.command.hide()
         self.command.close_it.clicked.connect(self.command.hide)
-        self._services: dict[str, ServiceRow] = {}
-        self._box = column(line, self._doors, self.command, gap=0, parent=self)
+        column(line, self._openers, self.command, self.jupyter, gap=0, parent=self)
 
-    def show_job(self, job: JobModel, status: Sequence[ServiceStatus], now: float) -> None:
+    def show_job(self, job: JobModel, status: ServiceStatus | None, now: float) -> None:
         """Bring it up to date."""
         self.text.setText(held_words(job, now))
         running = job.news.stage is JobStage.RUNNING
         self.let_go.setVisible((job.order.hold or is_idle(job)) and not job.news.over)
-        self._doors.setVisible(not job.news.over)
+        self._openers.setVisible(not job.news.over)
         for button in self.buttons.values():
             button.allow(running, _NOT_YET)
-        match_rows(self._services, [one.kind for one in status], self._service_row)
-        for one in status:
-            self._services[one.kind].show_status(one)
+        self.jupyter.setVisible(status is not None)
+        if status is not None:
+            self.jupyter.show_status(status)
 
     def show_command(self, text: str) -> None:
         """A command that a person types instead."""
@@ -158,24 +155,12 @@ class NodeRow(QWidget):
         self.command.copy.setToolTip(f"Copy: {text}")
         self.command.show()
 
-    def service(self, kind: str) -> ServiceRow:
-        """The line of one service."""
-        return self._services[kind]
-
-    def _service_row(self, kind: str) -> ServiceRow:
-        line = ServiceRow(self._appearance, kind)
-        line.show_again.clicked.connect(lambda: self._ask("open", kind))
-        line.copy.clicked.connect(lambda: self._ask("copy", kind))
-        line.close_it.clicked.connect(lambda: self._ask("close", kind))
-        self._box.addWidget(line)
-        return line
-
 
 class SiteBar(QWidget):
     """The lines about logins, held nodes and open services; hidden while there are none."""
 
-    asked = Signal(str, str, str)
-    """Asks for what ``NodeRow`` asks, of which job and service; or to "log in", on which site."""
+    asked = Signal(str, str)
+    """Asks for what ``NodeRow`` asks, of which job; or to "log in", on which site."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
@@ -196,19 +181,19 @@ class SiteBar(QWidget):
 
     def _login_row(self, site: str) -> LoginRow:
         line = LoginRow(self._appearance)
-        line.log_in.clicked.connect(lambda: self.asked.emit("log in", site, ""))
+        line.log_in.clicked.connect(lambda: self.asked.emit("log in", site))
         self._login_box.addWidget(line)
         return line
 
-    def show_jobs(self, jobs: Sequence[JobModel], status: Mapping[str, Sequence[ServiceStatus]], now: float) -> None:
+    def show_jobs(self, jobs: Sequence[JobModel], status: Mapping[str, ServiceStatus], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
         match_rows(self._rows, [job.id for job in jobs], self._node_row)
         for job in jobs:
-            self._rows[job.id].show_job(job, status.get(job.id, ()), now)
+            self._rows[job.id].show_job(job, status.get(job.id), now)
         self._appear()
 
     def _node_row(self, job: str) -> NodeRow:
-        line = NodeRow(self._appearance, job, lambda what, kind: self.asked.emit(what, job, kind))
+        line = NodeRow(self._appearance, job, lambda what: self.asked.emit(what, job))
         self._node_box.addWidget(line)
         return line
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from clew_agent.catalogue.examine import find_exercise
-from clew_agent.cli.tries import TriedRun
+from clew_agent.cli.probes import ProbedRun
 from clew_agent.datasets.dataset import DataSet
 from clew_agent.training.engine import Engine
-from clew_agent.training.trying import NEAREST, ImageClasses, ImageCodes
+from clew_agent.training.probes import NEAREST, ImageClasses, ImageCodes
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
@@ -72,9 +72,9 @@ def test_the_answers_to_the_test_images_are_those_of_the_evaluation(
 
 
 def test_each_layer_the_pixels_that_matter_and_the_nearest_images_are_shown(made: Made, small_digits: DataSet) -> None:
-    trying = made.classes("cnn")
+    probe = made.classes("cnn")
     seventh = small_digits.train.x[7]
-    pictures = {one.spec.id: one for one in trying.ask(seventh, TryRun(run="r"), 40).pictures}
+    pictures = {one.spec.id: one for one in probe.ask(seventh, TryRun(run="r"), 40).pictures}
     titles = [one.spec.title for one in pictures.values() if one.spec.id.startswith("layer")]
     assert titles == [
         "Layer 1, 32 maps of 28 × 28",
@@ -119,38 +119,38 @@ def test_what_the_pixels_add_is_the_score_of_a_single_layer(made: Made, small_di
 def test_an_image_is_drawn_again_from_its_code_and_a_moved_code_draws_another(
     name: str, made: Made, small_digits: DataSet
 ) -> None:
-    trying = made.codes(name)
+    probe = made.codes(name)
     row = small_digits.test.x[5]
-    first = trying.ask(row, TryRun(run="r", sample=5), 8)
+    first = probe.ask(row, TryRun(run="r", sample=5), 8)
     shown = {one.spec.id: one.figure for one in first.pictures}
-    plane = ["plane"] if len(first.code) == 2 or not trying.reads_images else []
-    assert list(shown) == (["input", "output", "difference"] if trying.reads_images else ["output"]) + plane
+    plane = ["plane"] if len(first.code) == 2 or not probe.reads_images else []
+    assert list(shown) == (["input", "output", "difference"] if probe.reads_images else ["output"]) + plane
     assert (first.threshold is not None) == (name == "anomaly")
     assert len(first.ranges) == len(first.code)
     assert all(low <= high for low, high in first.ranges)
-    again = trying.ask(row, TryRun(run="r", code=first.code), 8)
+    again = probe.ask(row, TryRun(run="r", code=first.code), 8)
     assert [one.spec.id for one in again.pictures] == ["output", *plane]
     assert again.pictures[0].figure == shown["output"]
     assert again.error is None
-    moved = trying.ask(row, TryRun(run="r", code=tuple(number + 2 for number in first.code)), 8)
+    moved = probe.ask(row, TryRun(run="r", code=tuple(number + 2 for number in first.code)), 8)
     assert moved.pictures[0].figure != shown["output"]
     for wrong in (first.code[1:] or (0.0, 0.0), (float("nan"), *first.code[1:])):
         with pytest.raises(ProblemError, match="The code of this network has"):
-            trying.ask(row, TryRun(run="r", code=wrong), 8)
+            probe.ask(row, TryRun(run="r", code=wrong), 8)
 
 
 def test_the_error_of_a_drawn_image_is_that_of_the_evaluation(made: Made, small_digits: DataSet) -> None:
-    trying = made.codes("autoencoder")
-    errors = [trying.ask(row, TryRun(run="r", sample=1), 1).error for row in small_digits.test.x]
+    probe = made.codes("autoencoder")
+    errors = [probe.ask(row, TryRun(run="r", sample=1), 1).error for row in small_digits.test.x]
     assert np.mean(np.array(errors, float)) == pytest.approx(
         made.engine("autoencoder").evaluate()["test_error"], rel=1e-5
     )
 
 
 def test_noise_is_that_of_its_seed(made: Made, small_digits: DataSet) -> None:
-    trying = made.codes("gan")
+    probe = made.codes("gan")
     row = small_digits.test.x[0]
-    first, second, again = (trying.ask(row, TryRun(run="r", sample=seed), 1) for seed in (1, 2, 1))
+    first, second, again = (probe.ask(row, TryRun(run="r", sample=seed), 1) for seed in (1, 2, 1))
     assert first.error is None
     assert first.code == again.code != second.code
 
@@ -162,9 +162,9 @@ def test_a_code_is_no_question_to_a_network_that_sorts_images(made: Made, small_
 
 def test_a_network_that_has_diverged_says_so(made: Made, small_digits: DataSet) -> None:
     row = np.full_like(small_digits.test.x[0], np.nan)  # as with weights that are no numbers
-    for trying in (made.classes("softmax"), made.codes("autoencoder")):
+    for probe in (made.classes("softmax"), made.codes("autoencoder")):
         with pytest.raises(ProblemError, match="step 7 answers with values that are no numbers") as refused:
-            trying.ask(row, TryRun(run="r", sample=0), 7)
+            probe.ask(row, TryRun(run="r", sample=0), 7)
         assert refused.value.problems[0].code == "try.diverged"
 
 
@@ -193,11 +193,11 @@ def test_a_run_answers_by_its_last_checkpoint_and_by_a_newer_one_when_there_is_o
     run: RunFolder, small_digits: DataSet
 ) -> None:
     hidden = run.checkpoint(40).rename(run.path / "hidden")
-    tried = TriedRun(run)
-    assert tried.answer(TryRun(run="r", sample=0)).step == 20
+    probed = ProbedRun(run)
+    assert probed.answer(TryRun(run="r", sample=0)).step == 20
     hidden.rename(run.checkpoint(40))
     test = small_digits.test
-    answers = [tried.answer(TryRun(run="r", sample=sample + len(test))) for sample in range(20)]
+    answers = [probed.answer(TryRun(run="r", sample=sample + len(test))) for sample in range(20)]
     assert {answer.step for answer in answers} == {40}
     assert [(answer.sample, answer.samples) for answer in answers] == [(sample, len(test)) for sample in range(20)]
     assert [answer.label for answer in answers] == test.y[:20].tolist()
@@ -214,11 +214,11 @@ def test_a_run_answers_by_its_last_checkpoint_and_by_a_newer_one_when_there_is_o
 
 
 def test_an_image_is_answered_and_what_is_none_is_refused(run: RunFolder, small_digits: DataSet) -> None:
-    tried = TriedRun(run)
+    probed = ProbedRun(run)
     known = np.rint(small_digits.test.x[3] * 256).astype(np.uint8)
-    answer = tried.answer(TryRun(run="r", width=28, height=28, pixels=known.tobytes()))
+    answer = probed.answer(TryRun(run="r", width=28, height=28, pixels=known.tobytes()))
     assert (answer.label, answer.sample) == (-1, -1)
-    assert answer.probabilities == pytest.approx(tried.answer(TryRun(run="r", sample=3)).probabilities, abs=1e-6)
+    assert answer.probabilities == pytest.approx(probed.answer(TryRun(run="r", sample=3)).probabilities, abs=1e-6)
     for width, height, pixels in (
         (28, 28, b""),
         (0, 0, b""),
@@ -227,33 +227,33 @@ def test_an_image_is_answered_and_what_is_none_is_refused(run: RunFolder, small_
         (200, 200, bytes(40_000)),
     ):
         with pytest.raises(ProblemError, match="no image of"):
-            tried.answer(TryRun(run="r", width=width, height=height, pixels=pixels))
+            probed.answer(TryRun(run="r", width=width, height=height, pixels=pixels))
 
 
 def test_whatever_goes_wrong_is_refused_and_the_next_question_answered(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried = TriedRun(run)
+    probed = ProbedRun(run)
     asked = msgspec.json.encode(TryRun(run="r", sample=3))
     nan = msgspec.json.encode(TryRun(run="r", code=(float("nan"),)))
     negative = msgspec.json.encode(TryRun(run="r", width=-1, height=-1, pixels=b"1"))
     for line, code in ((nan, "try.failed"), (b"{", "try.failed"), (negative, "try.image")):
-        refused = tried.reply(line)
+        refused = probed.reply(line)
         assert isinstance(refused, Refused)
         assert refused.problem.code == code
     with monkeypatch.context() as patch:
         patch.setattr(ImageClasses, "probabilities", lambda *_: np.zeros(3) @ np.zeros(2))
-        refused = tried.reply(asked)
+        refused = probed.reply(asked)
     assert isinstance(refused, Refused)
     assert "This cannot be answered: ValueError: " in refused.problem.text
-    assert isinstance(tried.reply(asked), Tried)
+    assert isinstance(probed.reply(asked), Tried)
 
 
 def test_after_weights_that_could_not_be_read_they_are_read_again(
     run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden = run.checkpoint(40).rename(run.path / "hidden")
-    tried = TriedRun(run)
+    probed = ProbedRun(run)
     hidden.rename(run.checkpoint(40))
     restore, restored = Engine.restore, list[str]()
 
@@ -265,8 +265,8 @@ def test_after_weights_that_could_not_be_read_they_are_read_again(
 
     monkeypatch.setattr(Engine, "restore", count)
     with pytest.raises(ProblemError, match="It is gone"):
-        tried.answer(TryRun(run="r", sample=0))
-    assert tried.answer(TryRun(run="r", sample=0)).step == 40
+        probed.answer(TryRun(run="r", sample=0))
+    assert probed.answer(TryRun(run="r", sample=0)).step == 40
     assert restored == [run.checkpoint(40).name] * 2
 
 
@@ -274,9 +274,9 @@ def test_a_run_without_a_checkpoint_or_with_nothing_to_try_says_so(run: RunFolde
     for step in (20, 40):
         run.checkpoint(step).rename(tmp_path / str(step))
     with pytest.raises(ProblemError, match="no checkpoint yet") as refused:
-        TriedRun(run)
+        ProbedRun(run)
     assert refused.value.problems[0].code == "try.checkpoint"
     other = new_run(tmp_path / "other", steps=20, checkpoint_every=20)
     attempt(other)
     with pytest.raises(ProblemError, match="cannot be tried"):
-        TriedRun(other)
+        ProbedRun(other)

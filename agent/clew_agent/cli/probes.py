@@ -36,7 +36,7 @@ from clew_shared.wire.messages import MAX_TRIED_BYTES, Done, Refused, Reply, Tri
 if TYPE_CHECKING:
     from clew_agent.datasets.dataset import DataSet, Rows
     from clew_agent.training.engine import Engine
-    from clew_agent.training.trying import ImageClasses, ImageCodes
+    from clew_agent.training.probes import Probe
 
 _SAID = 500
 """Characters of an exception that are passed on."""
@@ -58,13 +58,13 @@ def main(argv: Sequence[str]) -> int:
             out.flush()
 
         try:
-            tried = TriedRun(RunFolder(options.folder.absolute()), options.exercises)
+            probed = ProbedRun(RunFolder(options.folder.absolute()), options.exercises)
         except Exception as error:  # noqa: BLE001  # an exercise of one's own may raise anything
             say(_refusal(error))
             return BAD_INPUT
         say(Done(run=options.folder.name))
         for line in sys.stdin.buffer:
-            say(tried.reply(line))
+            say(probed.reply(line))
     return 0
 
 
@@ -77,7 +77,7 @@ def _refusal(error: Exception) -> Refused:
     return Refused(problem=Problem("try.failed", text, hint))
 
 
-class TriedRun:
+class ProbedRun:
     """The network of the run in ``folder``, as its last checkpoint has it. Raises ``ProblemError`` when there is none,
     or nothing to try."""
 
@@ -91,7 +91,7 @@ class TriedRun:
         search, revision = find_search(find_places()), recorded_revision(folder, attempt)
         raise_all(check_against_card(spec, card, search, revision=revision))
         self._data = load(data_name(spec, card), search)
-        self._engine, self._trying = _build(spec, card, exercises, self._data)
+        self._engine, self._probe = _build(spec, card, exercises, self._data)
         self._step = self._restored()
 
     def reply(self, line: bytes) -> Reply:
@@ -107,11 +107,11 @@ class TriedRun:
         if self._names() != self._listed:
             self._step = self._restored()
         test = self._data.test
-        images = self._trying.reads_images and not request.code
+        images = self._probe.reads_images and not request.code
         sample = request.sample % len(test) if request.sample >= 0 and len(test) and images else -1
         row = test.x[max(sample, 0)] if sample >= 0 or not images else self._row(request)
         return msgspec.structs.replace(
-            self._trying.ask(row, request, self._step),
+            self._probe.ask(row, request, self._step),
             class_names=self._data.class_names,
             label=int(test.y[sample]) if sample >= 0 else -1,
             sample=sample,
@@ -165,16 +165,14 @@ def _card(spec: RunSpec, exercises: Path | None) -> ExerciseCard:
     return card
 
 
-def _build(
-    spec: RunSpec, card: ExerciseCard, exercises: Path | None, data: DataSet
-) -> tuple[Engine, ImageClasses | ImageCodes]:
+def _build(spec: RunSpec, card: ExerciseCard, exercises: Path | None, data: DataSet) -> tuple[Engine, Probe]:
     with lean_import():
         from clew_agent.training.engine import Engine
+        from clew_agent.training.probes import make_probe
         from clew_agent.training.runtime import configure, run_operations_plainly, share_gpus
-        from clew_agent.training.trying import try_model
     share_gpus(None)  # they belong to the runs
     configure()
     run_operations_plainly()
     exercise, _ = find_exercise(spec.exercise, exercises, card)
     engine = Engine(exercise, build(exercise.Settings, spec.params), spec.seed, data)
-    return engine, try_model(engine.model, data, card.tries)
+    return engine, make_probe(engine.model, data, card.tries)

@@ -1,27 +1,27 @@
-"""``clew-agent tensorboard SOCKET RUNS EVENTS``: TensorBoard on a socket of its owner's, over event files beside
-journals that still grow.
+"""TensorBoard on this computer: event files that follow the journals of all runs, and its own server over them, for
+those who know a token.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
+import hashlib
+import hmac
 import re
-import socket
+import secrets
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_agent.node.exit_codes import BAD_INPUT
-from clew_shared.base import operating_system
-from clew_shared.base.harmless import say
+from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.exporters.rows import ExportRows
 from clew_shared.exporters.tensorboard import figure_record, first_record, records, restart_record
@@ -35,30 +35,30 @@ from clew_shared.spec import read_spec
 _CHUNK = 1 << 20
 _ALL_BITS = 17
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_RELOAD_S = 5
+"""Seconds between two looks of TensorBoard for what is new."""
+_WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
+"""The name of a module: when there is one of this name, TensorBoard uses its own reader of event files."""
 
 
 class EventFolder:
-    """Event files of all runs below ``runs``, in ``out``: a folder for each, as an export names it."""
+    """Event files of the runs below ``folders`` that are ``wanted``, in ``out``: a folder for each, as an export names
+    it. Of a run that is in several the first is followed."""
 
-    def __init__(self, runs: Path, out: Path) -> None:
-        self._runs = runs
+    def __init__(self, folders: Sequence[Path], out: Path, wanted: Callable[[str], bool] = lambda _run: True) -> None:
+        self._folders = folders
         self._out = out
+        self._wanted = wanted
         self._followed: dict[str, RunEvents] = {}
 
     def update(self) -> None:
         """Take in what was added to any journal. What cannot be read or written now is tried again the next time."""
-        try:
-            names = [path.name for path in self._runs.iterdir() if _NAME.fullmatch(path.name)]
-        except OSError:
-            return
-        for name in names:
-            followed = self._followed.get(name)
-            if followed is None:
-                followed = self._followed[name] = RunEvents(self._runs / name, self._out / _title(self._runs / name))
-            try:
+        for path in (path for folder in self._folders if folder.is_dir() for path in folder.iterdir()):
+            if path.name not in self._followed and _NAME.fullmatch(path.name) and self._wanted(path.name):
+                self._followed[path.name] = RunEvents(path, self._out / _title(path))
+        for followed in self._followed.values():
+            with suppress(OSError):
                 followed.update()
-            except OSError:
-                continue
 
 
 def _title(folder: Path) -> str:
@@ -143,68 +143,56 @@ def _records(steps: NDArray[np.int64], values: Mapping[str, Floats], wall: NDArr
         yield from records(ExportRows(metric, steps, column, wall))
 
 
-# --- Tensorboard server -----------------------------------------------------------------------------------------------
-# Its own command can only listen on ports, where it lets everybody in. The journals are written out as event files by
-# a thread, as they grow. TensorFlow is not imported for it.
+# --- Its server -------------------------------------------------------------------------------------------------------
 
 
-_EVERY_S = 1.0
-_BACKLOG = 128
-_RELOAD_S = 5
-"""Seconds between two looks of TensorBoard for what is new."""
-_WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
-"""The name of a module: when there is one of this name, TensorBoard uses its own reader of event files."""
+def check_installed() -> None:
+    """Raises ``ProblemError`` if there is no TensorBoard in this Python."""
+    if find_spec("tensorboard") is None:
+        text = f"TensorBoard is not installed for the Python of this window ({sys.executable})."
+        raise problem("tensorboard.missing", text, how_to_install("tensorboard"))
 
 
-def main(argv: Sequence[str]) -> int:
-    """Serve until a signal comes. The folder EVENTS is made, and is this program's own."""
-    parser = argparse.ArgumentParser(prog="clew-agent tensorboard")
-    parser.add_argument("socket", type=Path)
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("events", type=Path)
-    words = parser.parse_args(argv)
-    os.umask(0o077)
-    words.events.mkdir(parents=True, exist_ok=True)
-    folder = EventFolder(words.runs, words.events)
-    folder.update()  # TensorBoard's first look finds what there is
-    try:
-        server = _server(words.socket, words.events)
-    except ProblemError as error:
-        say(str(error), sys.stderr)
-        return BAD_INPUT
-    threading.Thread(target=_follow, args=(folder,), name="journals", daemon=True).start()
-    server.serve_forever()
-    return 0
-
-
-def _follow(folder: EventFolder) -> None:
-    pause = threading.Event()
-    while True:
-        folder.update()
-        pause.wait(_EVERY_S)
-
-
-def _server(sock: Path, events: Path) -> Any:
-    """TensorBoard's application in a server on ``sock``. Raises ``ProblemError`` when it is not installed."""
+def serve_events(events: Path) -> str:
+    """Shows the event files below ``events`` from now on, by threads that end with this program; returns the address
+    with its token. Any user of this computer can connect to its port. Raises ``ProblemError``."""
+    check_installed()
     sys.modules.setdefault(_WITHOUT_TENSORFLOW, ModuleType(_WITHOUT_TENSORFLOW))
+    program, default = import_module("tensorboard.program"), import_module("tensorboard.default")
+    token = secrets.token_urlsafe(32)
+    board = program.TensorBoard(
+        default.get_plugins(), server_class=lambda pages, flags: program.WerkzeugServer(_guarded(pages, token), flags)
+    )
+    flags = ["--host", "127.0.0.1", "--port", "0", "--load_fast", "false", "--reload_interval", str(_RELOAD_S)]
+    board.configure(argv=["tensorboard", "--logdir", str(events), *flags])
     try:
-        program, default = import_module("tensorboard.program"), import_module("tensorboard.default")
-        serving = import_module("werkzeug.serving")
-    except ImportError as error:
-        raise problem("service.missing", f"TensorBoard cannot be imported: {error}.") from None
-    made: list[Any] = []
+        return f"{board.launch()}?token={token}"
+    except program.TensorBoardServerException as error:
+        raise problem("tensorboard.port", f"TensorBoard cannot open a port on this computer: {error}.") from None
 
-    def on_socket(application: Any, _flags: Any) -> Any:
-        with socket.socket() as closed:  # a server is made for a port, and nothing ever listens on this one
-            closed.bind(("127.0.0.1", 0))
-            server = serving.make_server("127.0.0.1", 0, application, threaded=True, fd=closed.fileno())
-        server.socket.close()
-        server.socket = operating_system.listen_locally(sock, _BACKLOG)
-        made.append(server)
-        return server
 
-    board = program.TensorBoard(default.get_plugins(), server_class=on_socket)
-    flags = ["--logdir", str(events), "--load_fast", "false", "--reload_interval", str(_RELOAD_S)]
-    board.configure(argv=["tensorboard", *flags])
-    board._make_server()
-    return made[0]
+Pages = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+"""A web application (PEP 3333)."""
+
+
+def _guarded(pages: Pages, token: str) -> Pages:
+    """The same pages for those alone who bring the token, and then its cookie. The cookie's name is another one for
+    each token: browsers keep the cookies of all ports of a host together."""
+    name, value = (hashlib.sha256(f"clew {what} {token}".encode()).hexdigest() for what in ("name", "cookie"))
+    cookie = f"clew-{name[:12]}={value}"
+
+    def answer(request: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        given = [part.strip() for part in request.get("HTTP_COOKIE", "").split(";")]
+        if _is_among(cookie, given):
+            return pages(request, start)
+        if _is_among(token, parse_qs(request.get("QUERY_STRING", "")).get("token", [])):
+            start("303 See Other", [("Location", "/"), ("Set-Cookie", f"{cookie}; Path=/; HttpOnly; SameSite=Lax")])
+            return []
+        start("403 Forbidden", [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"This page opens with its token only. Open it from the window of Clew, or with: clew open tensorboard"]
+
+    return answer
+
+
+def _is_among(secret: str, given: Iterable[str]) -> bool:
+    return any(hmac.compare_digest(one.encode("utf-8", "replace"), secret.encode()) for one in given)

@@ -1,5 +1,4 @@
-"""The programs that a service can be, how each is started on a socket of its own, and what to do where one is
-missing."""
+"""Jupyter: how it is started on a socket of its own, and what to do where it is missing."""
 
 from __future__ import annotations
 
@@ -17,11 +16,9 @@ import msgspec
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.installation import how_to_install
-from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import problem
 
-KINDS = ("jupyter", "tensorboard")
 SOCKET = "s"
 """The name of the socket in the service's folder; the whole path may have about a hundred bytes."""
 _JUPYTER = (
@@ -39,14 +36,13 @@ Which = Callable[[str], str | None]
 
 
 class ServiceProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """The way in which a service is started: no secret is in ``command`` or ``environment``. ``page`` is where it
-    begins, ``strip`` whether the token is of no use to the program itself."""
+    """The way in which Jupyter is started: no secret is in ``command`` or ``environment``. ``page`` is where it
+    begins."""
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str] = {}
     page: str = "/"
-    strip: bool = False
 
 
 def new_token() -> str:
@@ -55,39 +51,18 @@ def new_token() -> str:
 
 
 def prepare(
-    kind: str,
-    folder: Path,
-    token: str,
-    places: Places,
-    has_module: HasModule | None = None,
-    which: Which = shutil.which,
+    folder: Path, token: str, has_module: HasModule | None = None, which: Which = shutil.which
 ) -> ServiceProgram:
-    """Write what the program needs into ``folder``, which is the service's own and owner-only.
+    """Write what Jupyter needs into ``folder``, which is the service's own and owner-only.
 
-    Raises ``ProblemError`` when there is no such kind, or its program is not installed here.
+    Raises ``ProblemError`` when it is not installed here.
     """
-    there = has_module or _has_module
-    if kind == "jupyter":
-        return _jupyter(folder, token, there, which)
-    if kind == "tensorboard":
-        return _tensorboard(folder, places, there)
-    raise problem("service.kind", f"There is no service {kind[:40]!r}.", f"There are: {', '.join(KINDS)}.", "kind")
-
-
-def _has_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
-
-
-def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> ServiceProgram:
     if not operating_system.HAS_UNIX_SOCKETS:
         text = "An agent on Windows cannot open Jupyter: there it listens only on a port, without Clew's token."
         raise problem("service.system", text, "Start it yourself: python -m jupyterlab", "jupyter")
     for module, script, name, page in _JUPYTER:
         found = which(script)
-        if has_module(module):
+        if (has_module or _has_module)(module):
             begin: tuple[str, ...] = (sys.executable, "-m", module)
         elif found:
             begin = (found,)
@@ -103,6 +78,13 @@ def _jupyter(folder: Path, token: str, has_module: HasModule, which: Which) -> S
     text = f"Jupyter is not installed for the Python of this agent ({sys.executable})."
     hint = f"Add a module that has it to the site's modules, or install it there. {how_to_install('jupyterlab')}"
     raise problem("service.missing", text, hint, "jupyter")
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def jupyter_config(sock: Path, token: str, root: Path) -> dict[str, dict[str, object]]:
@@ -135,12 +117,3 @@ class _Listening(msgspec.Struct):
     """The data that Jupyter writes into its runtime folder about itself."""
 
     sock: str = ""
-
-
-def _tensorboard(folder: Path, places: Places, has_module: HasModule) -> ServiceProgram:
-    if not has_module("tensorboard"):
-        text = f"TensorBoard is not installed for the Python of this agent ({sys.executable})."
-        hint = f"Most TensorFlow modules include it; otherwise install it there. {how_to_install('tensorboard')}"
-        raise problem("service.missing", text, hint, "tensorboard")
-    command = (sys.executable, "-m", "clew_agent", "tensorboard", str(folder / SOCKET), str(places.runs))
-    return ServiceProgram(name="TensorBoard", command=(*command, str(folder / "events")), strip=True)

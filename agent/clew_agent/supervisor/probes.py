@@ -1,23 +1,19 @@
-"""Has what viewers try with trained runs answered: one process for each run, as long as somebody asks."""
+"""Probes of trained runs: one process for each run that viewers try something with, as long as somebody asks."""
 
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from clew_agent.node.child_output import HeardLines, tail
+from clew_agent.supervisor.children import Child
 from clew_agent.wire.long_polls import Caller
 from clew_agent.wire.server import GuardedRouter
-from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
@@ -37,10 +33,9 @@ MOST = 2
 """Processes at the same time: each has TensorFlow and a data set in memory. One more ends the one that was idle
 longest."""
 _MOST_WAITING = 16
-_END_S = 5.0
 
 
-class Tries:
+class Probes:
     """The processes that answer; ``router`` wakes up when one has said something. ``command`` is another one in
     tests."""
 
@@ -61,7 +56,7 @@ class Tries:
         router.watch(self._wakeup.socket.fileno())
         self._command = [*command]
         self._unused_s = unused_s
-        self._at_work: dict[str, _Answering] = {}
+        self._at_work: dict[str, Probe] = {}
 
     def __len__(self) -> int:
         return len(self._at_work)
@@ -101,7 +96,7 @@ class Tries:
         for run, one in tuple(self._at_work.items()):
             answers += one.receive()
             unused = not one.watched() or time.monotonic() - one.used > self._unused_s
-            if one.ended or (unused and not one.busy):
+            if one.child.ended or (unused and not one.busy):
                 answers += self._end(run)
         return answers
 
@@ -120,20 +115,15 @@ class Tries:
         for _, run in idle[: max(0, len(self._at_work) - MOST + 1)]:
             self._end(run)
 
-    def _start(self, folder: Path) -> _Answering:
+    def _start(self, folder: Path) -> Probe:
         command = [*self._command, str(folder), *self._more]
         make_private(self._logs)
-        used = {one.log for one in self._at_work.values()}
+        used = {one.child.log for one in self._at_work.values()}
         logs = (self._logs / f"{self._agent}.try.{number}.log" for number in range(1, MOST + 1))
         log = next(log for log in logs if log not in used)
-        try:
-            one = _Answering(
-                command, {**os.environ, **ONE_THREAD, "CLEW_HOME": str(self._home)}, log, self._wakeup.wake
-            )
-        except OSError as error:
-            text = f"The process that answers cannot be started: {error.strerror or error}."
-            raise problem("try.start", text, "The node may be short of memory or processes.") from None
-        _log.info("Process %d answers what is tried with %s.", one.pid, folder.name)
+        more = {**ONE_THREAD, "CLEW_HOME": str(self._home)}
+        one = Probe(Child(command, more, log, self._wakeup.wake, "try.start"))
+        _log.info("Process %d answers what is tried with %s.", one.child.pid, folder.name)
         return one
 
     def _end(self, run: str) -> list[tuple[Caller, Reply]]:
@@ -142,27 +132,17 @@ class Tries:
         return one.close()
 
 
-class _Answering:
-    """A process that answers one request at a time; it has nothing to save."""
+class Probe:
+    """The process of one run, which answers one request at a time; it has nothing to save."""
 
-    def __init__(
-        self, command: Sequence[str], environment: dict[str, str], log: Path, wake: Callable[[], None]
-    ) -> None:
+    def __init__(self, child: Child) -> None:
+        self.child = child
         self.waiting: deque[tuple[Caller, TryRun]] = deque()
         self.used = time.monotonic()
-        self.ended = False
         self.viewers: dict[bytes, float] = {}
         """Who may ask again, and when each was last heard of: without any it ends after its last answer."""
         self._asked: Caller | None = None
         self._ready = False
-        self.log = log
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file:
-            self._process = operating_system.start_session(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=environment
-            )
-        self.pid = self._process.pid
-        assert self._process.stdout is not None  # noqa: S101  # a pipe
-        self._said = HeardLines(self._process.stdout, wake, "clew-try")
 
     @property
     def busy(self) -> bool:
@@ -174,32 +154,29 @@ class _Answering:
         return any(time.monotonic() - heard <= AWAY_S for heard in self.viewers.values())
 
     def go_on(self) -> None:
-        """Asks the next question, if the process waits for one: a pipe that is empty takes it without a wait."""
+        """Asks the next question, if the process waits for one."""
         self.used = time.monotonic()
-        if self._ready and self._asked is None and self.waiting and self._process.stdin is not None:
+        if self._ready and self._asked is None and self.waiting:
             self._asked, request = self.waiting.popleft()
-            with suppress(OSError):  # it has ended: ``close`` says so
-                self._process.stdin.write(msgspec.json.encode(request) + b"\n")
-                self._process.stdin.flush()
+            self.child.send(msgspec.json.encode(request) + b"\n")
 
     def receive(self) -> Iterator[tuple[Caller, Reply]]:
         """Yields the answers that came. A process that says at first why it cannot answer has ended."""
-        for line in self._said.take():
+        for line in self.child.lines():
             try:
                 reply = from_json(line, Done | Tried | Refused)
             except msgspec.DecodeError:
-                self.ended = True
+                self.child.ended = True
                 return
             if self._asked is not None:
                 yield self._asked, reply
                 self._asked = None
             elif isinstance(reply, Refused):
                 yield from self._refuse(reply)
-                self.ended = True
+                self.child.ended = True
+                return
             self._ready = True
             self.go_on()
-            if self.ended:
-                return
 
     def _refuse(self, reply: Refused) -> list[tuple[Caller, Reply]]:
         callers = [self._asked] if self._asked is not None else []
@@ -210,13 +187,6 @@ class _Answering:
 
     def close(self) -> list[tuple[Caller, Reply]]:
         """Ends the process; anybody who still waits for an answer is told so."""
-        operating_system.kill_session(self._process)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_S)
-        self._said.close(_END_S)
-        with suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-        said = tail(self.log) if self.busy else ""
-        text = "The process that answers has ended before it could." + (f" It said:\n{said}" if said else "")
-        return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self.log}.")))
+        self.child.close()
+        text = f"The process that answers has ended before it could.{self.child.last_words() if self.busy else ''}"
+        return self._refuse(Refused(problem=Problem("try.ended", text, f"Try again. See {self.child.log}.")))

@@ -1,4 +1,4 @@
-"""What a trained network makes of one image: the probabilities of the classes, what each layer sees, which pixels
+"""Probes a trained network with one image: the probabilities of the classes, what each layer sees, which pixels
 matter, and which training images are nearest; or its code, and what is drawn from that."""
 
 from __future__ import annotations
@@ -33,11 +33,6 @@ _NOISE = 3.0
 _WEIGHTED = ("Conv2D", "MatMul")
 _BENDS = ("Elu", "LeakyRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Tanh")
 _SUMS = ("AddV2", "BiasAdd", *_WEIGHTED)
-
-
-def try_model(model: Model, data: DataSet, what: str) -> ImageClasses | ImageCodes:
-    """Returns what answers for a trained ``model`` of an exercise that says ``tries = what``."""
-    return ImageCodes(model, data) if what == "code" else ImageClasses(model, data)
 
 
 def _lacking(what: str) -> ProblemError:
@@ -249,3 +244,11 @@ class ImageCodes:
         if codes is None:
             return ((-_NOISE, _NOISE),) * self._coder.size
         return tuple((float(low), float(high)) for low, high in zip(codes.min(0), codes.max(0), strict=True))
+
+
+Probe = ImageClasses | ImageCodes
+
+
+def make_probe(model: Model, data: DataSet, what: str) -> Probe:
+    """Returns what answers for a trained ``model`` of an exercise that says ``tries = what``."""
+    return ImageCodes(model, data) if what == "code" else ImageClasses(model, data)
