@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from clew_agent.node.heard_lines import HeardLines
-from clew_agent.node.log_tail import tail
+from clew_agent.node.child_output import HeardLines, tail
 from clew_shared.base import operating_system
 from clew_shared.base.problem import problem
 
