@@ -1,6 +1,6 @@
 """A port on this computer's loopback that leads to a service of an agent, through one encrypted connection.
 
-Browsers connect to it as to any page. Any user of this computer can: the service's door asks everybody for its token.
+Browsers connect to it as to any page. Any user of this computer can: Jupyter asks everybody for its token.
 """
 
 from __future__ import annotations

@@ -68,7 +68,10 @@ def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
         job = book.job_of(run)
         return site in (None, book.order(job).site if job else LOCAL)
 
-    with tempfile.TemporaryDirectory(prefix="clew-tensorboard-") as events, stop_requests() as stops:
+    with (
+        tempfile.TemporaryDirectory(prefix="clew-tensorboard-", ignore_cleanup_errors=True) as events,
+        stop_requests() as stops,
+    ):
         folder = EventFolder((places.runs, places.mirrors), Path(events), is_wanted)
         folder.update()  # TensorBoard's first look finds what there is
         url = serve_events(Path(events))
