@@ -16,8 +16,7 @@ from clew_agent.exercises.devices.model_parallel import (
     TOLERANCE,
     Array,
     ModelParallelSettings,
-    SampleBatch,
-    Stage,
+    Samples,
     TimedRun,
     bubble,
     bubble_formula,
@@ -30,7 +29,7 @@ from clew_agent.exercises.devices.model_parallel import (
     schedule_hybrid,
     step_seconds,
     timeline,
-    train,
+    train_stages,
 )
 from clew_agent.training import hybrid
 from clew_agent.training.exercise import Setup
@@ -57,8 +56,8 @@ def history(small_digits: DataSet) -> History:
     return found
 
 
-def trained(stages: list[Stage], batches: list[SampleBatch], micro_batches: int) -> TimedRun:
-    running = train(stages, batches, micro_batches, 0.05)
+def trained(stages: list[hybrid.Part], batches: list[Samples], micro_batches: int) -> TimedRun:
+    running = train_stages(stages, batches, micro_batches, 0.05)
     while True:
         try:
             next(running)
@@ -91,19 +90,19 @@ def test_micro_batches_give_the_losses_and_weights_of_whole_batches(
     assert run.updates.shape == (3,)
 
 
-def reference(weights: list[Array], batches: list[SampleBatch]) -> tuple[list[float], list[Array]]:
+def reference(weights: list[Array], batches: list[Samples]) -> tuple[list[float], list[Array]]:
     """The loss of each step of plain gradient descent, and the weights after it. Of 32 outputs 10 are used."""
     losses = []
-    for batch in batches:
-        inputs = [batch.x.astype("f8")]
+    for x_given, labels in batches:
+        inputs = [x_given.astype("f8")]
         for W, b in zip(weights[::2], weights[1::2], strict=True):
             inputs.append(np.tanh(inputs[-1] @ W + b))
         scores = inputs[-2] @ weights[-2][:, :10] + weights[-1][:10]
         chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-        rows = np.arange(len(batch.y))
-        losses.append(-float(np.log(chances[rows, batch.y]).mean()))
-        chances[rows, batch.y] -= 1
-        gradient = np.pad(chances / len(batch.y), ((0, 0), (0, 22)))
+        rows = np.arange(len(labels))
+        losses.append(-float(np.log(chances[rows, labels]).mean()))
+        chances[rows, labels] -= 1
+        gradient = np.pad(chances / len(labels), ((0, 0), (0, 22)))
         for k in reversed(range(len(weights) // 2)):
             W, b, x = weights[2 * k], weights[2 * k + 1], inputs[k]
             weights[2 * k], weights[2 * k + 1] = W - 0.05 * x.T @ gradient, b - 0.05 * gradient.sum(0)
@@ -113,9 +112,9 @@ def reference(weights: list[Array], batches: list[SampleBatch]) -> tuple[list[fl
 
 def test_losses_that_differ_end_the_run(small_digits: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """An update by the sum and not the mean gradient is found with the first two micro-batches."""
-    right = Stage.update
+    right = hybrid.Part.update
     factors = iter([1] * 2 * 3 * 11 + [2] * 3 * 11)  # of each update: one device, 1 micro-batch, 2 micro-batches
-    monkeypatch.setattr(Stage, "update", lambda self, rate: right(self, rate * next(factors)))
+    monkeypatch.setattr(hybrid.Part, "update", lambda self, rate, sums: right(self, rate * next(factors), sums))
     with pytest.raises(ProblemError, match=r"With 2 micro-batches the loss of step 2 is .*, on one device "):
         list(events(small_digits))
 
@@ -271,12 +270,12 @@ def test_the_hybrid_sends_less_where_dense_layers_have_most_weights() -> None:
 
 def test_a_wrong_gradient_of_the_hybrid_ends_the_run(small_digits: DataSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Convolutions that take the gradient of their own share only."""
-    right = hybrid.DevicePart.update
+    right = hybrid.Part.update
 
-    def update(part: hybrid.DevicePart, rate: float, sums: Sequence[tf.Tensor]) -> None:
+    def update(part: hybrid.Part, rate: float, sums: Sequence[tf.Tensor]) -> None:
         right(part, rate, part.sums)
 
-    monkeypatch.setattr(hybrid.DevicePart, "update", update)
+    monkeypatch.setattr(hybrid.Part, "update", update)
     values = {"cut": "hybrid", "width": 32, "batch_size": 8, "stages": 2, "steps": 3}
     with pytest.raises(ProblemError, match=r"With 1 piece the loss of step 2 is .*, on one device "):
         list(EXERCISE.measure(Setup(build(ModelParallelSettings, values), 1, small_digits)))

@@ -51,26 +51,18 @@ _ORDER = (
 
 
 def make_catalogue(folder: Path | None = None, limit: float = IMPORT_LIMIT_S, fresh: bool = False) -> Catalogue:
-    """The catalogue of the built-in exercises and of those in ``folder``, each file imported in a child process.
+    """The catalogue of the built-in exercises and of those in ``folder``, as soon as all files have been read.
 
-    Built-in files share one child; unless ``fresh``, they are not imported where the packaged catalogue was made from
-    them. A child that dies, or computes or stands still for longer than ``limit`` seconds, is repeated file by file.
-    Raises ``ProblemError`` when ``folder`` is no folder of exercises.
+    A child that computes or stands still for longer than ``limit`` seconds is given up; ``fresh``: built-in files are
+    imported as well. Raises ``ProblemError`` when ``folder`` is no folder of exercises.
     """
-    own = folder_files(folder) if folder else ()
-    builtin = () if fresh else _packaged()
-    added = (card for file in own for card in (_script_cards(file) or examine_files((file,), limit)))
-    return arrange([*(builtin or examine_files(builtin_files(), limit)), *map(_own, added)], registry.cards())
-
-
-def _packaged() -> tuple[ExerciseCard, ...]:
-    """The cards of the packaged catalogue; none when a built-in file is another one than that was made from."""
-    try:
-        cards = load_builtin().exercises
-        same = {card.source_hash for card in cards} == {source_hash(read_source(file)) for file in builtin_files()}
-    except ProblemError:
-        return ()
-    return cards if same else ()
+    if folder is not None:
+        folder_files(folder)
+    source = CatalogueSource(folder, limit=limit, fresh=fresh)
+    while source.reading:
+        time.sleep(_WAIT_S)
+        source.turn()
+    return msgspec.structs.replace(source.get(), datasets=registry.cards())
 
 
 def _script_cards(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
@@ -119,25 +111,6 @@ def _renamed(card: ExerciseCard, seen: dict[str, int]) -> ExerciseCard:
     return msgspec.structs.replace(card, id=f"{card.id}-{seen[card.id]}", problem=found)
 
 
-def examine_files(files: Sequence[ExerciseFile], limit: float) -> list[ExerciseCard]:
-    """The cards of the files, imported by a child process within ``limit`` seconds; a broken file's card says why."""
-    found, complaint = _run_child(files, limit)
-    missing = [file for file in files if str(file.path) not in found]
-    if missing and len(files) > 1:  # one of them ended the child: each gets one of its own
-        found |= {str(file.path): tuple(examine_files((file,), limit)) for file in missing}
-    elif missing:
-        found[str(missing[0].path)] = (broken_card(missing[0], complaint),)
-    return [card for file in files for card in found[str(file.path)]]
-
-
-def _run_child(files: Sequence[ExerciseFile], limit: float) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem]:
-    """The cards by path that one child could give for ``files``, and what to say of the others."""
-    child = _Import(files, limit)
-    child.wait()
-    found = child.result()
-    return found if found is not None else ({}, Problem("exercise.broken", "The import was given up."))
-
-
 class _Import:
     """A child that imports ``files`` and writes their cards. It may compute or stand still for ``limit`` seconds."""
 
@@ -155,12 +128,6 @@ class _Import:
             stdout=self._output,
             stderr=self._errors,
         )
-
-    def wait(self) -> None:
-        """Waits until the child has ended, or its time is up."""
-        while self._child.poll() is None and not self._is_late():
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(timeout=_LOOK_S)
 
     def result(self) -> tuple[dict[str, tuple[ExerciseCard, ...]], Problem] | None:
         """The cards by path, and what to say of a file that has none; None while it goes on."""
@@ -223,6 +190,7 @@ def _died(name: str, exit_code: int, errors: bytes) -> str:
 # The cards that this agent offers: the built-in ones at once, a folder's own from children that import the files.
 
 
+_WAIT_S = 0.02
 _LOOK_S = 0.5
 """Seconds between two checks of the folder. The agent's loop takes up to a second, so a change is noticed within two
 seconds."""
@@ -241,16 +209,21 @@ class CatalogueSource:
     """
 
     def __init__(
-        self, exercises: Path | None = None, catalogue: Catalogue | None = None, look_every_s: float = _LOOK_S
+        self,
+        exercises: Path | None = None,
+        catalogue: Catalogue | None = None,
+        look_every_s: float = _LOOK_S,
+        limit: float = IMPORT_LIMIT_S,
+        fresh: bool = False,
     ) -> None:
         self.generation = 0
         self._folder = exercises
         self._given = catalogue
-        self._look_every_s = look_every_s
+        self._look_every_s, self._limit = look_every_s, limit
         self._stamps: dict[Path, Stamp] = {}
         self._helpers: dict[Path, Stamp] = {}
         self._cards: dict[Path, tuple[ExerciseCard, ...]] = {}
-        self._waiting: list[ExerciseFile] = []
+        self._waiting: list[tuple[ExerciseFile, ...]] = []
         self._imports: dict[Path, _Import] = {}
         self._next_look = 0.0
         self._trouble: Problem | None = None
@@ -258,15 +231,19 @@ class CatalogueSource:
         self._datasets: tuple[DataSetCard, ...] = ()
         self._catalogue = catalogue or Catalogue()
         if catalogue is None:
-            self._begin()
+            self._begin(fresh)
 
-    def _begin(self) -> None:
+    def _begin(self, fresh: bool) -> None:
+        """Takes the packaged cards of the built-in exercises, unless they were made from other files than are here."""
         try:
             packaged = load_builtin()
-            self._builtin, self._datasets = packaged.exercises, packaged.datasets
+            made_from = {card.source_hash for card in packaged.exercises}
+            fresh = fresh or made_from != {source_hash(read_source(file)) for file in builtin_files()}
+            self._builtin, self._datasets = () if fresh else packaged.exercises, packaged.datasets
         except ProblemError as error:
             _log.info("%s The exercise files are asked instead.", error)
-            self._read(builtin_files())
+        if not self._builtin:
+            self._read(builtin_files(), together=True)
         self.turn()
         self._arrange()
 
@@ -303,8 +280,8 @@ class CatalogueSource:
         """Look for changes of the folder, take in what was read, read what is next."""
         changed = self._look() | self._take()
         while self._waiting and len(self._imports) < _AT_ONCE:
-            file = self._waiting.pop(0)
-            self._imports[file.path] = _Import((file,), IMPORT_LIMIT_S)
+            files = self._waiting.pop(0)
+            self._imports[files[0].path] = _Import(files, self._limit)
         if changed:
             self._arrange()
 
@@ -341,12 +318,13 @@ class CatalogueSource:
         return set() if self._builtin else {file.path for file in builtin_files()}
 
     def _drop(self, path: Path) -> None:
-        self._waiting = [file for file in self._waiting if file.path != path]
+        self._waiting = [files for files in self._waiting if files[0].path != path]
         if path in self._imports:
             self._imports.pop(path).close()
 
-    def _read(self, files: Sequence[ExerciseFile]) -> None:
-        """Read these files, again if that is under way."""
+    def _read(self, files: Sequence[ExerciseFile], together: bool = False) -> None:
+        """Read these files, again if that is under way; ``together`` in one child."""
+        waiting: list[ExerciseFile] = []
         for file in files:
             self._drop(file.path)
             wrong = parse_problem(file)
@@ -360,14 +338,19 @@ class CatalogueSource:
             found = Problem(READING, text, "This takes some seconds.", file.shown)
             before = self._cards.get(file.path) or (broken_card(file, found),)
             self._cards[file.path] = tuple(msgspec.structs.replace(card, problem=found) for card in before)
-            self._waiting.append(file)
+            waiting.append(file)
+        self._waiting += [tuple(waiting)] if together and waiting else [(file,) for file in waiting]
 
     def _take(self) -> bool:
         """Takes the cards that children have read; returns whether there is something new."""
         done = {path: found for path, one in self._imports.items() if (found := one.result()) is not None}
         for path, (cards, complaint) in done.items():
-            (file,) = self._imports.pop(path).files
-            self._cards[path] = cards.get(str(path)) or (broken_card(file, complaint),)
+            files = self._imports.pop(path).files
+            for file in files:
+                if str(file.path) in cards or len(files) == 1:
+                    self._cards[file.path] = cards.get(str(file.path)) or (broken_card(file, complaint),)
+                else:  # one of them ended the child: each gets one of its own
+                    self._waiting.append((file,))
         return bool(done)
 
     def _arrange(self) -> None:

@@ -14,8 +14,6 @@ import tensorflow as tf
 from clew_agent import lesson
 
 GATED = ("gru", "lstm")
-GATES = {"simple": 1, "gru": 3, "lstm": 4}
-STATES = {"simple": 1, "gru": 1, "lstm": 2}
 SYMBOLS, COPIED = 8, 4
 """Kinds of symbols, and how many of them a sequence asks for."""
 BLANK, ASK = SYMBOLS, SYMBOLS + 1
@@ -183,7 +181,7 @@ class Memory(lesson.Exercise[MemorySettings]):
             "validation_loss",
             1000,
             "The same sums for all: which network remembers the first number?",
-            *(lesson.lane(name, cell=name) for name in (*GATES, "attention")),
+            *(lesson.lane(name, cell=name) for name in (*lesson.GATES, "attention")),
         ),
     )
 
@@ -344,8 +342,8 @@ class Network:
 def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
     """A cell that reads one step after the other. ``start``, the state before the first, is trained like all others."""
     options = setup.settings
-    units, width = options.units, STATES[options.cell] * options.units
-    sums = GATES[options.cell] * units
+    units, count, sums = options.units, lesson.STATES[options.cell], lesson.GATES[options.cell] * options.units
+    width = count * units
     variables = {
         "start": tf.Variable(tf.zeros([width]), name="start"),
         "input": setup.truncated_normal("input", [task.inputs, sums], stddev=(2 / (task.inputs + units)) ** 0.5),
@@ -354,7 +352,7 @@ def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
         "output": setup.truncated_normal("output", [units, task.outputs], stddev=units**-0.5),
         "output_offset": tf.Variable(tf.zeros([task.outputs]), name="output_offset"),
     }
-    cell = {"simple": simple, "gru": gru, "lstm": lstm}[options.cell]
+    cell = lesson.recurrent_cell(options.cell, variables["state"], options.keep)
     silent = options.length - task.answers
     """Steps after which no answer is asked for."""
 
@@ -362,7 +360,7 @@ def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
         seen = tf.transpose(tf.tensordot(task.see(x), variables["input"], 1) + variables["offset"], [1, 0, 2])
 
         def step(t: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            state = cell(seen[t], state, variables["state"], options.keep)
+            state = tf.concat(cell(seen[t], tf.split(state, count, 1)), 1)
             return t + 1, state if nudge is None else state + nudge[t]
 
         # A loop, because a graph with each step in it takes XLA a minute to compile.
@@ -376,27 +374,6 @@ def make_recurrent(setup: lesson.Setup[MemorySettings], task: Task) -> Network:
         return tf.tensordot(tf.stack(found, 1), variables["output"], 1) + variables["output_offset"]
 
     return Network(variables, width, answers)
-
-
-def simple(seen: tf.Tensor, state: tf.Tensor, of_state: tf.Variable, _: float) -> tf.Tensor:
-    """The new state, from the sums of what was seen and the state before (Elman, 1990)."""
-    return tf.tanh(seen + tf.matmul(state, of_state))
-
-
-def gru(seen: tf.Tensor, state: tf.Tensor, of_state: tf.Variable, keep: float) -> tf.Tensor:
-    """Cho et al. (2014), with the reset after the product, as cuDNN has it, and a gate that begins open."""
-    new, own = tf.split(seen, 3, 1), tf.split(tf.matmul(state, of_state), 3, 1)
-    kept, reset = tf.sigmoid(new[0] + own[0] + keep), tf.sigmoid(new[1] + own[1])
-    return kept * state + (1 - kept) * tf.tanh(new[2] + reset * own[2])
-
-
-def lstm(seen: tf.Tensor, state: tf.Tensor, of_state: tf.Variable, keep: float) -> tf.Tensor:
-    """Hochreiter and Schmidhuber (1997) with a forget gate, which begins open (Gers et al., 2000). The state is what
-    the cell shows and, after it, its memory."""
-    shown, memory = tf.split(state, 2, 1)
-    sums = tf.split(seen + tf.matmul(shown, of_state), 4, 1)
-    memory = tf.sigmoid(sums[0] + keep) * memory + tf.sigmoid(sums[1]) * tf.tanh(sums[2])
-    return tf.concat([tf.sigmoid(sums[3]) * tf.tanh(memory), memory], 1)
 
 
 def make_attention(setup: lesson.Setup[MemorySettings], task: Task) -> Network:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import tensorflow as tf
 
 from clew_agent import lesson
 
-Cell = Callable[[tf.Tensor, tuple[tf.Tensor, ...]], tuple[tf.Tensor, ...]]
-"""From the next row of the images and the state to the new state. What the network reads is its first tensor."""
-GATES = {"simple": 1, "gru": 3, "lstm": 4}
-STATES = {"simple": 1, "gru": 1, "lstm": 2}
 LOOKED_AT = 500
 """Training images whose gradient the picture shows."""
 SHORT = lesson.needs(steps=lesson.at_most(2000), units=lesson.at_most(64))
@@ -108,7 +103,7 @@ class Rnn(lesson.Exercise[RnnSettings]):
         """The weights of all gates side by side in one matrix for the row and one for the state."""
         options, data = setup.settings, setup.require_data()
         height, width, channels = data.image_shape
-        row, units, gates = width * channels, options.units, GATES[options.cell]
+        row, units, gates = width * channels, options.units, lesson.GATES[options.cell]
         variables = {
             "row": setup.truncated_normal("row", [row, gates * units], stddev=row**-0.5),
             "state": setup.truncated_normal("state", [units, gates * units], stddev=units**-0.5),
@@ -116,15 +111,16 @@ class Rnn(lesson.Exercise[RnnSettings]):
             "output": setup.truncated_normal("output", [units, data.classes], stddev=units**-0.5),
             "output_offset": tf.Variable(tf.zeros([data.classes]), name="output_offset"),
         }
-        step = make_cell(options.cell, variables["row"], variables["state"], variables["offset"])
+        keep = 1 if options.cell == "lstm" else None  # its forget gate begins open (Jozefowicz et al., 2015)
+        step = lesson.recurrent_cell(options.cell, variables["state"], keep, variables["offset"])
 
         def states(x: tf.Tensor) -> list[tf.Tensor]:
             """What the network has read after each row: ``height`` tensors [batch, units]."""
             rows = tf.unstack(tf.reshape(x, [-1, height, row]), axis=1)
-            state = (tf.zeros([tf.shape(x)[0], units]),) * STATES[options.cell]
+            state = (tf.zeros([tf.shape(x)[0], units]),) * lesson.STATES[options.cell]
             read = []
             for one in rows:
-                state = step(one, state)
+                state = step(tf.matmul(one, variables["row"]), state)
                 read.append(state[0])
             return read
 
@@ -144,29 +140,6 @@ class Rnn(lesson.Exercise[RnnSettings]):
             return norms / norms[-1]
 
         return lesson.classifier(setup, scores, variables, name="rnn", pictures={"gradients": gradients})
-
-
-def make_cell(kind: str, of_row: tf.Variable, of_state: tf.Variable, offset: tf.Variable) -> Cell:
-    """The cell called ``kind``."""
-
-    def simple(row: tf.Tensor, state: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        return (tf.tanh(tf.matmul(row, of_row) + tf.matmul(state[0], of_state) + offset),)
-
-    def gru(row: tf.Tensor, state: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        """Cho et al. (2014), with the reset after the product, as cuDNN has it."""
-        from_row = tf.split(tf.matmul(row, of_row) + offset, 3, 1)
-        from_state = tf.split(tf.matmul(state[0], of_state), 3, 1)
-        keep, reset = tf.sigmoid(from_row[0] + from_state[0]), tf.sigmoid(from_row[1] + from_state[1])
-        new = tf.tanh(from_row[2] + reset * from_state[2])
-        return (keep * state[0] + (1 - keep) * new,)
-
-    def lstm(row: tf.Tensor, state: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
-        """Hochreiter and Schmidhuber (1997) with a forget gate, which begins open (Jozefowicz et al., 2015)."""
-        sums = tf.split(tf.matmul(row, of_row) + tf.matmul(state[0], of_state) + offset, 4, 1)
-        memory = tf.sigmoid(sums[0] + 1) * state[1] + tf.sigmoid(sums[1]) * tf.tanh(sums[2])
-        return tf.sigmoid(sums[3]) * tf.tanh(memory), memory
-
-    return {"simple": simple, "gru": gru, "lstm": lstm}[kind]
 
 
 EXERCISE = Rnn()

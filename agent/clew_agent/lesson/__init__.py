@@ -6,6 +6,7 @@ from clew_agent.datasets.dataset import DataSet, Rows
 from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, other_than, preset, race
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
 from clew_agent.lesson.measuring import points
+from clew_agent.lesson.recurrent import GATES, STATES, recurrent_cell
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
 from clew_agent.training.images import around_grey, as_images, augment, in_rows, mistakes
@@ -76,17 +77,17 @@ from clew_shared.surface import Grid, make_surface
 
 # fmt: off
 __all__ = [
-    "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "LOSS", "TEST_ACCURACY",
-    "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars", "Batch", "BatchNorm",
-    "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder", "Condition", "ConfusionMatrix", "DataSet", "Dense",
-    "Distributions", "EvaluateEvery", "Evaluation", "Event", "Exercise", "Gallery", "Grid", "HistogramPlot",
-    "ImageGrid", "InitialWeights", "Knob", "Layers", "LearningRate", "Log", "Loss", "Measurement", "MetricSpec",
-    "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Rows", "Samples", "Scatter",
-    "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec",
-    "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least", "at_most", "augment",
-    "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout", "flags", "goal",
-    "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points", "preset",
-    "problem", "race", "random", "read_points", "summarize_answers", "summarize_flags", "through", "trained",
-    "variables_of", "weights_of",
+    "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "GATES", "LOSS", "STATES",
+    "TEST_ACCURACY", "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars", "Batch",
+    "BatchNorm", "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder", "Condition", "ConfusionMatrix",
+    "DataSet", "Dense", "Distributions", "EvaluateEvery", "Evaluation", "Event", "Exercise", "Gallery", "Grid",
+    "HistogramPlot", "ImageGrid", "InitialWeights", "Knob", "Layers", "LearningRate", "Log", "Loss", "Measurement",
+    "MetricSpec", "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Rows", "Samples",
+    "Scatter", "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface",
+    "SurfaceSpec", "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least",
+    "at_most", "augment", "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout",
+    "flags", "goal", "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points",
+    "preset", "problem", "race", "random", "read_points", "recurrent_cell", "summarize_answers", "summarize_flags",
+    "through", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

@@ -74,11 +74,20 @@ class _Traced:
         return self._concrete(*samples, *others)
 
 
-class DevicePart:
-    """The variables that one device holds, with the sums of their gradients; ``output`` applies them to an input."""
+class Part:
+    """The variables that one device holds, with the sums of their gradients; ``output`` applies them to an input.
 
-    def __init__(self, device: str, weights: Weights, output: Callable[[Variables, tf.Tensor], tf.Tensor]) -> None:
-        self._device, self._output = device, output
+    ``loss`` is the mean loss of an output for its labels: only the last part of a pipeline knows it.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        weights: Weights,
+        output: Callable[[Variables, tf.Tensor], tf.Tensor],
+        loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+    ) -> None:
+        self._device, self._output, self._loss = device, output, loss
         with tf.device(device):
             self.variables = [tf.Variable(value) for value in weights]
             self.sums = [tf.Variable(tf.zeros_like(value)) for value in weights]
@@ -96,24 +105,29 @@ class DevicePart:
         with tf.device(self._device):
             return self._forward([tf.identity(x)])
 
-    def backward(self, x: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Add the gradients for the input ``x`` and the gradient ``target`` of its output; returns that of ``x``."""
+    def backward(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Add the gradients for the input ``x``; returns that of ``x``, and the loss.
+
+        ``target`` is the gradient of the output, or the labels for a part that knows the loss.
+        """
         with tf.device(self._device):
-            return self._backward([tf.identity(x), tf.identity(target)])
+            return self._backward([tf.identity(x), tf.identity(target)])  # type: ignore[no-any-return]
 
     def update(self, rate: float, sums: Sequence[tf.Tensor]) -> None:
         """Move the weights against ``sums`` of gradients times ``rate``, and begin new sums."""
         with tf.device(self._device):
             self._update([], [tf.constant(rate), *(tf.identity(one) for one in sums)])
 
-    def _gradient(self, x: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    def _gradient(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(x)
             output = self._output(self.variables, x)
-        own, *others = tape.gradient(output, [x, *self.variables], output_gradients=target)
+            loss = self._loss(output, target) if self._loss is not None else tf.zeros([])
+        start, seed = (output, target) if self._loss is None else (loss, None)
+        own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
         for total, gradient in zip(self.sums, others, strict=True):
             total.assign_add(gradient)
-        return own
+        return own, loss
 
     def _descend(self, rate: tf.Tensor, *sums: tf.Tensor) -> None:
         for variable, total, own in zip(self.variables, sums, self.sums, strict=True):
@@ -161,16 +175,14 @@ class HybridNetwork:
     def __init__(self, devices: Sequence[str], weights: HybridWeights) -> None:
         count = len(devices)
         self._count = count
-        self._convolutions = [DevicePart(device, weights.convolutions, _convolve) for device in devices]
-        self._layers: list[list[DevicePart]] = []
+        self._convolutions = [Part(device, weights.convolutions, _convolve) for device in devices]
+        self._layers: list[list[Part]] = []
         for matrix, offset in zip(weights.hidden[::2], weights.hidden[1::2], strict=True):
             columns = zip(np.array_split(matrix, count, 1), np.array_split(offset, count), strict=True)
-            self._layers.append(
-                [DevicePart(device, [*own], _hidden) for device, own in zip(devices, columns, strict=True)]
-            )
+            self._layers.append([Part(device, [*own], _hidden) for device, own in zip(devices, columns, strict=True)])
         rows, offsets = np.array_split(weights.scores[0], count), weights.scores[1]
         self._scores = [
-            DevicePart(device, [own, offsets] if number == 0 else [own], _scores)
+            Part(device, [own, offsets] if number == 0 else [own], _scores)
             for number, (device, own) in enumerate(zip(devices, rows, strict=True))
         ]
         self._widths = [part.variables[1].shape[0] for part in self._layers[0]]
@@ -248,18 +260,18 @@ class HybridNetwork:
         return seconds
 
 
-def _forward(parts: Sequence[DevicePart], inputs: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[float]]:
+def _forward(parts: Sequence[Part], inputs: Sequence[tf.Tensor]) -> tuple[list[tf.Tensor], list[float]]:
     """The output of each of ``parts`` for its own input, and the seconds that it took."""
     done = [timed(partial(part.forward, x)) for part, x in zip(parts, inputs, strict=True)]
     return [result for result, _ in done], [spent for _, spent in done]
 
 
 def _backward(
-    parts: Sequence[DevicePart], inputs: Sequence[tf.Tensor], targets: Sequence[tf.Tensor]
+    parts: Sequence[Part], inputs: Sequence[tf.Tensor], targets: Sequence[tf.Tensor]
 ) -> tuple[list[tf.Tensor], list[float]]:
     """The gradient of each input, and the seconds that it took."""
     done = [timed(partial(part.backward, x, y)) for part, x, y in zip(parts, inputs, targets, strict=True)]
-    return [result for result, _ in done], [spent for _, spent in done]
+    return [result for (result, _), _ in done], [spent for _, spent in done]
 
 
 def _loss_and_gradient(scores: tf.Tensor, labels: tf.Tensor, batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

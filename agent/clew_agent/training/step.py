@@ -259,7 +259,8 @@ class BlockProgram:
         rows = tf.TensorArray(self._step.dtype, size, element_shape=[width])
 
         def body(k: tf.Tensor, rows: Any) -> tuple[tf.Tensor, Any]:
-            return k + 1, rows.write(k, self._step(first + tf.cast(k, tf.int64), live))
+            metrics = self._step(first + tf.cast(k, tf.int64), live)  # first: the order of operations rounds
+            return k + 1, rows.write(k, metrics)
 
         _, rows = tf.while_loop(lambda k, _: k < count, body, (tf.constant(0), rows), parallel_iterations=1)
         return rows.stack()

@@ -359,9 +359,7 @@ def test_own_chapters_and_exercises_are_listed_by_their_order() -> None:
 @pytest.mark.needs("quick-system")
 def test_a_file_that_never_ends_is_given_up_and_leaves_no_process(folder: Path) -> None:
     (folder / "sleeps.py").write_text("import time\ntime.sleep(1000)\n")
-    from clew_agent.catalogue.catalogue import examine_files
-
-    (card,) = examine_files(folder_files(folder), limit=1.0)
+    (card,) = own_cards(make_catalogue(folder, 1.0)).values()
     assert "it computed, or stood still, for 1 s" in complaint(card)
 
 
@@ -371,9 +369,7 @@ def test_an_import_from_a_slow_disk_is_waited_for_while_it_moves(folder: Path, c
     """As on a home folder where each file takes a moment; one that computes for ever is given up."""
     read = "while True: pass\n" if computes else "for _ in range(50):\n    time.sleep(0.05)\n    sum(range(100_000))\n"
     (folder / "slow.py").write_text(f"import time\n{read}raise RuntimeError('it was read')\n")
-    from clew_agent.catalogue.catalogue import examine_files
-
-    (card,) = examine_files(folder_files(folder), limit=2.0)
+    (card,) = own_cards(make_catalogue(folder, 2.0)).values()
     assert ("it computed, or stood still, for 2 s" if computes else "it was read") in complaint(card)
 
 
@@ -381,24 +377,23 @@ def test_an_import_from_a_slow_disk_is_waited_for_while_it_moves(folder: Path, c
 def test_what_a_file_forks_does_not_outlive_its_description(folder: Path) -> None:
     """The guard of the tests looks for what is left; the copies hold the child's output open."""
     fork = "import os, time\nif not os.fork():\n    time.sleep(1000)\n"
-    (folder / "raises.py").write_text(fork + "raise RuntimeError\n")
-    (folder / "waits.py").write_text(fork + "os.wait()\n")
-    from clew_agent.catalogue.catalogue import examine_files
-
-    raises, waits = folder_files(folder)
-    assert "RuntimeError" in complaint(examine_files((raises,), limit=100.0)[0])
-    assert "it computed, or stood still, for 1 s" in complaint(examine_files((waits,), limit=1.0)[0])
+    for then, limit, words in (
+        ("raise RuntimeError", 100.0, "RuntimeError"),
+        ("os.wait()", 1.0, "stood still, for 1 s"),
+    ):
+        (folder / "forks.py").write_text(f"{fork}{then}\n")
+        assert words in complaint(own_cards(make_catalogue(folder, limit))["forks.py"])
 
 
 @pytest.mark.unix("a process that a signal ends")
-def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path) -> None:
+def test_one_bad_file_does_not_take_its_neighbours_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built-in files are imported by one child."""
     (folder / "a_dies.py").write_text("import os\nos.abort()\n")
     (folder / "b_good.py").write_text(GOOD)
-    from clew_agent.catalogue.catalogue import examine_files
-
-    dead, good = examine_files(folder_files(folder), limit=100.0)
-    assert "SIGABRT" in complaint(dead)
-    assert good.id == "mine"
+    monkeypatch.setattr("clew_agent.catalogue.catalogue.builtin_files", lambda: folder_files(folder))
+    cards = own_cards(make_catalogue(fresh=True))
+    assert "SIGABRT" in complaint(cards["a_dies.py"])
+    assert cards["b_good.py"].id == "mine"
 
 
 def test_two_exercises_with_one_id_are_both_shown() -> None:

@@ -7,7 +7,7 @@ NeurIPS 2019): all micro-batches forward, then all backward, then one update by 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, TypeVar
@@ -20,7 +20,7 @@ from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training import hybrid
-from clew_agent.training.hybrid import HybridNetwork, HybridStep, timed
+from clew_agent.training.hybrid import HybridNetwork, HybridStep, Part, timed
 
 STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -37,6 +37,10 @@ PIPELINE = lesson.needs(
 Array = npt.NDArray[np.float64]
 Weights = list[npt.NDArray[np.float32]]
 Result = TypeVar("Result")
+Samples = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
+"""Inputs [samples, ...] and labels of one step."""
+Steps = Generator[None, None, Result]
+"""Yields after each step; between them a measurement may be stopped."""
 
 
 class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
@@ -82,6 +86,9 @@ class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
     steps: Annotated[
         int, lesson.Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
     ] = 20
+
+
+ModelParallelSetup = lesson.Setup[ModelParallelSettings]
 
 
 class ModelParallel(lesson.Measurement[ModelParallelSettings]):
@@ -163,56 +170,51 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
         "gain": "With the largest number of micro-batches, computed from the measured times of all tasks.",
     }
 
-    def measure(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
-        """All stages on one device, then each on its own without a pipeline, then more and more micro-batches."""
+    def measure(self, setup: ModelParallelSetup) -> Iterator[lesson.Event | None]:
+        """All parts of the network on one device, then each on its own."""
         chosen = setup.settings
-        if chosen.cut == HYBRID:
-            yield from self._hybrid(setup)
-            return
-        counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size)
-        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(counts))
+        counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size) if chosen.cut == STAGES else []
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(counts) or 2)
         devices = [device.name for device in compute_devices()]
         places = devices if len(devices) > 1 else devices * chosen.stages
-        yield lesson.Log(text=placement_in_words(devices, len(places)))
-        weights = initial_weights(len(places), setup)
-        batches = make_batches(setup)
-        rate = chosen.learning_rate
+        yield lesson.Log(text=placement_in_words(devices, len(places), "stage" if counts else "part"))
+        yield from self._stages(setup, devices, places, counts) if counts else self._hybrid(setup, devices, places)
+
+    def _stages(
+        self, setup: ModelParallelSetup, devices: list[str], places: list[str], counts: list[int]
+    ) -> Iterator[lesson.Event | None]:
+        """Without a pipeline, then with more and more micro-batches."""
+        weights, batches, rate = initial_weights(len(places), setup), make_batches(setup), setup.settings.learning_rate
         classes = setup.require_data().classes
-        whole = yield from train(make_stages(devices[:1] * len(places), weights, classes), batches, 1, rate)
+        whole = yield from train_stages(make_stages(devices[:1] * len(places), weights, classes), batches, 1, rate)
         for step, count in enumerate(counts, 1):
-            run = yield from train(make_stages(places, weights, classes), batches, count, rate)
+            run = yield from train_stages(make_stages(places, weights, classes), batches, count, rate)
             compare(whole.losses, run.losses, count)
             if count == 1:
                 in_turn = run
             tasks = schedule(run.durations)
             share, expected = bubble(tasks, len(places)), bubble_formula(len(places), count)
-            seconds = step_seconds(tasks, run.updates)
-            yield lesson.points("Measured", count, share, "Micro-batches", "Bubble")
             yield lesson.points("Formula", count, expected, "Micro-batches", "Bubble")
-            yield lesson.points("One device", count, whole.alone_seconds, "Micro-batches", "Time per step", y_unit="s")
             if len(devices) > 1:
                 yield lesson.points("In turn", count, in_turn.seconds, "Micro-batches", "Time per step", y_unit="s")
-            yield lesson.points("Pipeline", count, seconds, "Micro-batches", "Time per step", y_unit="s")
-            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.alone_seconds / seconds})
+            seconds = step_seconds(tasks, run.updates)
+            yield from results(step, "Pipeline", count, "Micro-batches", share, whole.alone_seconds, seconds)
             yield lesson.Log(
                 text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
                 f"formula {100 * expected:.1f} %; losses are those of one device."
             )
         yield from timeline(tasks)
 
-    def _hybrid(self, setup: lesson.Setup[ModelParallelSettings]) -> Iterator[lesson.Event | None]:
-        """On one device, then on each device with the dense layers for the whole batch, and share by share."""
-        chosen = setup.settings
-        yield lesson.Schema(id=0, metrics=self.metrics, steps=2)
-        devices = [device.name for device in compute_devices()]
-        places = devices if len(devices) > 1 else devices * chosen.stages
-        yield lesson.Log(text=placement_in_words(devices, len(places)).replace("stage", "part"))
+    def _hybrid(
+        self, setup: ModelParallelSetup, devices: list[str], places: list[str]
+    ) -> Iterator[lesson.Event | None]:
+        """With the dense layers for the whole batch, then share by share."""
+        chosen, data = setup.settings, setup.require_data()
         if chosen.batch_size < len(places):
             text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
             raise lesson.problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
-        data = setup.require_data()
         weights = hybrid.initial_weights(data.image_shape, chosen.width, chosen.layers, data.classes, setup.seed)
-        batches = image_batches(setup)
+        batches = make_batches(setup)
         alone = HybridNetwork(devices[:1], weights)
         losses, whole = yield from train_hybrid(alone, batches, True, chosen.learning_rate)
         for step, together in enumerate((True, False), 1):
@@ -222,10 +224,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             compare(losses, found, pieces, "piece")
             tasks = schedule_hybrid(run.convolutions, run.dense)
             share, seconds = bubble(tasks, len(places)), step_seconds(tasks, run.updates)
-            yield lesson.points("Measured", pieces, share, "Pieces", "Bubble")
-            yield lesson.points("One device", pieces, whole.seconds, "Pieces", "Time per step", y_unit="s")
-            yield lesson.points("Hybrid", pieces, seconds, "Pieces", "Time per step", y_unit="s")
-            yield lesson.Evaluation(step=step, values={"bubble": share, "gain": whole.seconds / seconds})
+            yield from results(step, "Hybrid", pieces, "Pieces", share, whole.seconds, seconds)
             how = "the whole batch at once" if together else "the share of one device after another"
             yield lesson.Log(
                 text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
@@ -241,66 +240,17 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
 # The network
 
 
-class Stage:
-    """Some dense layers on one device, with the sums of their gradients.
-
-    The last stage knows how many ``classes`` there are: its first outputs are their scores, the others are not used.
-    """
-
-    def __init__(self, device: str, weights: Weights, classes: int = 0) -> None:
-        self._device, self._classes = device, classes
-        with tf.device(device):
-            self.variables = [tf.Variable(value) for value in weights]
-            self._sums = [tf.Variable(tf.zeros_like(value)) for value in weights]
-        self._forward = tf.function(self._output, autograph=False)
-        self._backward = tf.function(self._gradients, autograph=False)
-        self._update = tf.function(self._descend, autograph=False)
-
-    def forward(self, x: tf.Tensor) -> tf.Tensor:
-        """What the layers make of ``x`` [samples, width], which is brought to this device first."""
-        with tf.device(self._device):
-            return self._forward(tf.identity(x))
-
-    def backward(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Add the gradients for the input ``x``; returns the gradient of ``x``, and the loss.
-
-        ``target`` is the gradient of the output; of the last stage it is the labels, and only there the loss is known.
-        """
-        with tf.device(self._device):
-            return self._backward(tf.identity(x), tf.identity(target))  # type: ignore[no-any-return]
-
-    def update(self, rate: float) -> None:
-        """Move the weights against the summed gradients times ``rate``, and begin new sums."""
-        with tf.device(self._device):
-            self._update(tf.constant(rate))
-
-    def _output(self, x: tf.Tensor) -> tf.Tensor:
-        pairs = list(zip(self.variables[::2], self.variables[1::2], strict=True))
-        for number, (W, b) in enumerate(pairs, 1):
-            x = tf.matmul(x, W) + b
-            if not self._classes or number < len(pairs):
-                x = tf.tanh(x)  # smooth: at the corner of a ReLU rounding alone would change the gradient
-        return x
-
-    def _gradients(self, x: tf.Tensor, target: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            output = self._output(x)
-            scores = output[:, : self._classes]
-            loss = tf.reduce_mean(lesson.cross_entropy(scores, target)) if self._classes else tf.zeros([])
-        start, seed = (loss, None) if self._classes else (output, target)
-        own, *others = tape.gradient(start, [x, *self.variables], output_gradients=seed)
-        for total, gradient in zip(self._sums, others, strict=True):
-            total.assign_add(gradient)
-        return own, loss
-
-    def _descend(self, rate: tf.Tensor) -> None:
-        for variable, total in zip(self.variables, self._sums, strict=True):
-            variable.assign_sub(rate * total)
-            total.assign(tf.zeros_like(total))
+def dense_layers(variables: Sequence[tf.Variable], x: tf.Tensor, ends_in_scores: bool) -> tf.Tensor:
+    """What the layers of a stage make of ``x`` [samples, width]."""
+    pairs = list(zip(variables[::2], variables[1::2], strict=True))
+    for number, (W, b) in enumerate(pairs, 1):
+        x = tf.matmul(x, W) + b
+        if not ends_in_scores or number < len(pairs):
+            x = tf.tanh(x)  # smooth: at the corner of a ReLU rounding alone would change the gradient
+    return x
 
 
-def initial_weights(stages: int, setup: lesson.Setup[ModelParallelSettings]) -> list[Weights]:
+def initial_weights(stages: int, setup: ModelParallelSetup) -> list[Weights]:
     """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
     generator, width = np.random.default_rng(setup.seed), setup.settings.width
     return [
@@ -316,44 +266,32 @@ def initial_weights(stages: int, setup: lesson.Setup[ModelParallelSettings]) -> 
     ]
 
 
-def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Stage]:
-    """A stage on each of ``devices``, which may be the same one."""
-    *before, last = zip(devices, weights, strict=True)
-    return [*(Stage(*one) for one in before), Stage(*last, classes)]
+def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Part]:
+    """A stage on each of ``devices``, which may be the same one. The first outputs of the last stage are the scores of
+    the classes, the others are not used."""
+
+    def loss(output: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_mean(lesson.cross_entropy(output[:, :classes], labels))
+
+    *before, (device, own) = zip(devices, weights, strict=True)
+    stages = [Part(*one, partial(dense_layers, ends_in_scores=False)) for one in before]
+    return [*stages, Part(device, own, partial(dense_layers, ends_in_scores=True), loss)]
 
 
-@dataclass(frozen=True)
-class SampleBatch:
-    """The samples of one step: ``x`` [samples, ...] and labels."""
-
-    x: npt.NDArray[np.float32]
-    y: npt.NDArray[np.int32]
-
-
-def make_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
-    """One for each step. A fixed random matrix brings the images to the width of the layers, so all stages are
-    equal."""
-    data: lesson.DataSet = setup.require_data()
-    chosen, generator = setup.settings, np.random.default_rng([setup.seed, 1])
+def make_batches(setup: ModelParallelSetup) -> list[Samples]:
+    """Inputs and labels of each step: images [samples, height, width, channels] for the hybrid. For stages a fixed
+    random matrix brings them to the width of the layers, so all stages are equal."""
+    data, chosen, generator = setup.require_data(), setup.settings, np.random.default_rng([setup.seed, 1])
     features = data.train.x.shape[1]
-    to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
+    to_width = None
+    if chosen.cut == STAGES:
+        to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
     found = []
     for _ in range(chosen.steps):
         index = generator.integers(len(data.train), size=chosen.batch_size)
         x = np.asarray(data.train.x[index], np.float32)
-        found.append(SampleBatch(x @ to_width, np.asarray(data.train.y[index], np.int32)))
-    return found
-
-
-def image_batches(setup: lesson.Setup[ModelParallelSettings]) -> list[SampleBatch]:
-    """One for each step, with ``x`` [samples, height, width, channels]."""
-    data, chosen = setup.require_data(), setup.settings
-    generator = np.random.default_rng([setup.seed, 1])
-    found = []
-    for _ in range(chosen.steps):
-        index = generator.integers(len(data.train), size=chosen.batch_size)
-        x = np.asarray(data.train.x[index], np.float32).reshape(-1, *data.image_shape)
-        found.append(SampleBatch(x, np.asarray(data.train.y[index], np.int32)))
+        x = x.reshape(-1, *data.image_shape) if to_width is None else x @ to_width
+        found.append((x, np.asarray(data.train.y[index], np.int32)))
     return found
 
 
@@ -381,31 +319,33 @@ class TimedRun:
         return float(self.durations[..., 1].sum() + self.updates.sum())
 
 
-def train(
-    stages: Sequence[Stage], batches: Sequence[SampleBatch], micro_batches: int, rate: float
-) -> Generator[None, None, TimedRun]:
-    """Train all ``stages``, a step for each of ``batches``; yields after each step.
+def train(step: Callable[[Samples, float], Result], batches: Sequence[Samples], rate: float) -> Steps[list[Result]]:
+    """Does a ``step`` for each of ``batches``, and yields after each; returns what they returned.
 
-    The first step is done twice, at first with a rate of 0: in it functions are traced, and it is not timed.
+    The first one is done twice, at first with a rate of 0: in it functions are traced, and it does not count.
     """
-    pipeline_step(stages, batches[0], micro_batches, 0.0)
-    steps = []
+    step(batches[0], 0.0)
+    found = []
     for batch in batches:
-        steps.append(pipeline_step(stages, batch, micro_batches, rate))
+        found.append(step(batch, rate))
         yield
+    return found
+
+
+def train_stages(
+    stages: Sequence[Part], batches: Sequence[Samples], micro_batches: int, rate: float
+) -> Steps[TimedRun]:
+    """Trains all ``stages``."""
+    steps = yield from train(partial(pipeline_step, stages, micro_batches), batches, rate)
     losses, durations, updates = (np.array(part) for part in zip(*steps, strict=True))
     return TimedRun(losses, usual(durations), np.median(updates, 0))
 
 
 def train_hybrid(
-    network: HybridNetwork, batches: Sequence[SampleBatch], together: bool, rate: float
-) -> Generator[None, None, tuple[Array, HybridStep]]:
-    """Train ``network`` as ``train`` does stages; returns the loss of each step, and a step with the usual seconds."""
-    network.step(batches[0].x, batches[0].y, together, 0.0)
-    steps = []
-    for batch in batches:
-        steps.append(network.step(batch.x, batch.y, together, rate))
-        yield
+    network: HybridNetwork, batches: Sequence[Samples], together: bool, rate: float
+) -> Steps[tuple[Array, HybridStep]]:
+    """Trains ``network``; returns the loss of each step, and a step with the usual seconds."""
+    steps = yield from train(lambda batch, by: network.step(*batch, together, by), batches, rate)
     losses, *seconds = (np.array(part) for part in zip(*steps, strict=True))
     return losses, HybridStep(float(losses[-1]), *(np.median(one, 0) for one in seconds))
 
@@ -417,7 +357,7 @@ def usual(durations: Array) -> Array:
 
 
 def pipeline_step(
-    stages: Sequence[Stage], batch: SampleBatch, micro_batches: int, rate: float
+    stages: Sequence[Part], micro_batches: int, batch: Samples, rate: float
 ) -> tuple[float, Array, Array]:
     """One step of GPipe, one task after the other; returns its loss, and the seconds of all tasks and updates.
 
@@ -426,8 +366,8 @@ def pipeline_step(
     """
     p, m = len(stages), micro_batches
     durations = np.zeros([p, m, 2])
-    inputs = [[tf.constant(part) for part in np.split(batch.x, m)], *([] for _ in stages)]
-    targets = [tf.constant(part) for part in np.split(batch.y, m)]
+    inputs = [[tf.constant(part) for part in np.split(batch[0], m)], *([] for _ in stages)]
+    targets = [tf.constant(part) for part in np.split(batch[1], m)]
     for j in range(m):
         for k in range(p):
             output, durations[k, j, 0] = timed(partial(stages[k].forward, inputs[k][j]))
@@ -437,7 +377,7 @@ def pipeline_step(
         for k in reversed(range(p)):
             (targets[j], loss), durations[k, j, 1] = timed(partial(stages[k].backward, inputs[k][j], targets[j]))
             losses += [loss] if k == p - 1 else []
-    updates = [timed(partial(stage.update, rate / m))[1] for stage in stages]
+    updates = [timed(partial(stage.update, rate / m, stage.sums))[1] for stage in stages]
     return float(np.mean([loss.numpy() for loss in losses])), durations, np.array(updates)
 
 
@@ -532,14 +472,24 @@ def micro_batch_counts(most: int, batch: int) -> list[int]:
     return [count for count in MICRO_BATCHES if count <= most and batch % count == 0]
 
 
-def placement_in_words(devices: Sequence[str], stages: int) -> str:
-    """Where the stages are, and what the timeline can say therefore."""
+def results(
+    step: int, line: str, x: int, x_label: str, share: float, alone: float, seconds: float
+) -> Iterator[lesson.Event]:
+    """The bubble, and the ``seconds`` of a step beside those of one device."""
+    yield lesson.points("Measured", x, share, x_label, "Bubble")
+    for name, value in (("One device", alone), (line, seconds)):
+        yield lesson.points(name, x, value, x_label, "Time per step", y_unit="s")
+    yield lesson.Evaluation(step=step, values={"bubble": share, "gain": alone / seconds})
+
+
+def placement_in_words(devices: Sequence[str], count: int, part: str = "stage") -> str:
+    """Where the parts are, and what the timeline can say therefore."""
     names = ", ".join(name.removeprefix("/device:") for name in devices)
     computed = "the timeline is computed from the time of each task alone"
     if len(devices) == 1:
-        return f"All {stages} stages are on {names}: {computed}, as if each stage had a device of its own."
+        return f"All {count} {part}s are on {names}: {computed}, as if each {part} had a device of its own."
     shared = "CPU" in devices[0]
-    return f"One stage on each of {names}{', parts of one processor' if shared else ''}: {computed}."
+    return f"One {part} on each of {names}{', parts of one processor' if shared else ''}: {computed}."
 
 
 def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:
