@@ -18,7 +18,7 @@ import msgspec
 from clew_agent.catalogue.lookup import card_of
 from clew_agent.datasets.search import find_search, is_name
 from clew_agent.node.exit_codes import BAD_INPUT, exit_code_for
-from clew_agent.processes.guard import watch_headless
+from clew_agent.processes.guard import watch
 from clew_agent.trainer.resuming import check_resumable
 from clew_agent.trainer.spec_check import check_against_card, recorded_revision
 from clew_shared.base.file_names import why_unsafe
@@ -57,10 +57,14 @@ def _run(options: argparse.Namespace) -> int:
         folder, attempt, spec = _choose(options)
     show = ProgressLine(folder, attempt, sys.stderr, quiet=options.quiet)
     made = _make_folder(folder, attempt, spec)
-    fold = watch_headless(folder, attempt, options.exercises, show.tick)
+    logged = folder.log.stat().st_size if folder.log.exists() else 0
+    fold = watch(folder, attempt, options.exercises, show.tick)
     show.close()
+    if fold.problem is not None:
+        say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
     code = exit_code_for(fold)
-    if code == BAD_INPUT:  # nothing is left of it but an empty folder that the user had made
+    if code == BAD_INPUT:
+        folder.undo(attempt, logged)  # nothing is left of it but an empty folder that the user had made
         folder.path.mkdir(exist_ok=True)
         _remove_empty(made)
         if options.json:

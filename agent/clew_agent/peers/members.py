@@ -109,7 +109,7 @@ class Members:
 
     def __init__(self, members: Iterable[Member]) -> None:
         self.all = list(members)
-        self.cast = False
+        self.has_roles = False
         """Whether they have roles, of which they must be informed."""
         self.all_joined = self.all_prepared = self.all_built = False
         self.lost: Problem | None = None
@@ -122,6 +122,11 @@ class Members:
     def together(self) -> int:
         """Returns how many of the run's processes are on the chief's own node, the chief included."""
         return 1 + sum(not one.host for one in self.all)
+
+    @property
+    def states(self) -> str:
+        """Says how far each peer has come."""
+        return "; ".join(f"{one.name}: {one.state}" for one in self.all) + "."
 
     def roles(self) -> dict[str, int]:
         """Returns how many peers there are in each role."""

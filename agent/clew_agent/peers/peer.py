@@ -41,8 +41,7 @@ from clew_agent.peers.messages import (
     Serve,
     read_address,
 )
-from clew_agent.peers.port import PortKeeper
-from clew_agent.peers.processes import prepare_for_several
+from clew_agent.peers.processes import PortKeeper, prepare_for_several
 from clew_agent.strategies import registry
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base import operating_system

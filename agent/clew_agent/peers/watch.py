@@ -128,8 +128,8 @@ class Watch:
             waits = COMPUTING_S if member.complaint.computing else 0.0
             if time.monotonic() - member.complained >= waits:
                 return self._complained(member, member.complaint.problem)
-        late = member.joined is None and self._members.cast and time.monotonic() - member.started > self._limits.join
-        if late:
+        waited = time.monotonic() - member.started
+        if member.joined is None and self._members.has_roles and waited > self._limits.join:
             return _lost(self._unheard(member), "Check that its node works and sees the run's folder.", member)
         silent = self._silence.seconds(member.index) if member.joined is not None else 0.0
         cut = member.cut and time.monotonic() - member.cut > _CUT_S
@@ -167,7 +167,7 @@ class Watch:
     def _part_with(self, member: Member, why: Problem) -> None:
         if member.added and not member.port:
             self._drop(member, why)
-        elif self._members.cast and member.port > 0 and member.replaced < _MOST_REPLACEMENTS:
+        elif self._members.has_roles and member.port > 0 and member.replaced < _MOST_REPLACEMENTS:
             self._replace(member, why)
         else:
             self._lose(member, why)

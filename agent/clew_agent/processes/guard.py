@@ -79,22 +79,6 @@ def watch_request(request: StartGuard, start: StartTrainer) -> int:
     return exit_code_for(fold)
 
 
-def watch_headless(
-    folder: RunFolder,
-    attempt: int,
-    exercises: Path | None = None,
-    on_wait: Callable[[], None] = lambda: None,
-) -> RunFold:
-    """Does the same as ``watch``; a refused attempt is reported on standard error and its files are removed."""
-    size = folder.log.stat().st_size if folder.log.exists() else 0
-    fold = watch(folder, attempt, exercises, on_wait)
-    if fold.problem is not None:
-        say(f"clew-agent run: {fold.problem.command_text()}", sys.stderr)
-    if exit_code_for(fold) == BAD_INPUT:
-        folder.undo(attempt, size)
-    return fold
-
-
 def watch(
     folder: RunFolder,
     attempt: int,

@@ -1,5 +1,5 @@
-"""The messages between a supervisor and its nursery, and between nursery, guard and trainer of a standby: one JSON text
-for each packet of a local socket pair, or where no process can be copied, for each line of standard input."""
+"""The messages between a supervisor and its nursery: one JSON text for each packet of a local socket pair. A standby
+gets its run as a line of standard input."""
 
 from __future__ import annotations
 
@@ -51,18 +51,14 @@ def start_request(folder: Path, attempt: int, exercises: Path | None, environmen
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     """The report that TensorFlow is imported, which took ``seconds``. ``settled``, sent later: the data set has been
-    read as well.
-
-    From a standby's trainer: all that can be done beforehand is done.
-    """
+    read as well."""
 
     seconds: float
     settled: bool = False
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The answer that the guard of the run in ``folder`` is process ``pid``; from a standby's trainer: it has taken the
-    run."""
+    """The answer that the guard of the run in ``folder`` is process ``pid``."""
 
     folder: str
     pid: int

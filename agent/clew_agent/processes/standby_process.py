@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew_agent.node.exit_codes import STOPPED
 from clew_agent.processes.guard import spawn, trainer_environment, watch_request
@@ -22,6 +23,9 @@ from clew_agent.processes.nursery_messages import ROOM_FOR_TITLES, StartGuard, a
 from clew_shared.base import operating_system
 from clew_shared.base.terminal import prepare_output
 from clew_shared.journal.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from clew_agent.processes.nursery import WarmImports
 
 TRAINER = (sys.executable, "-P", "-m", "clew_agent.processes.standby_process", "trainer")
 _UNUSED = 0
@@ -164,12 +168,16 @@ def be_trainer() -> int:
     with operating_system.stop_requests(asked.append):
         lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(lines,), name="request", daemon=True).start()
-        train = _prepare(lines, asked)
+        warm = _warm_up(lines)
         operating_system.set_title("clew-agent trainer standby")
         request = from_line(lines.get())
         if request is None or asked:
             return STOPPED if asked else _UNUSED
-        return train(request)
+        request.take_environment()
+        folder = RunFolder(Path(request.folder))
+        operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {request.attempt}")
+        operating_system.print_to(folder.log)
+        return warm.train(folder, request.attempt, request.exercises_folder(), copies=False, asked=asked)
 
 
 def _listen(lines: queue.SimpleQueue[bytes]) -> None:
@@ -180,23 +188,14 @@ def _listen(lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(line)
 
 
-def _prepare(lines: queue.SimpleQueue[bytes], asked: list[int]) -> Callable[[StartGuard], int]:
-    """Do what can be done beforehand; as soon as a run is there, only what it needs. ``asked`` are the requests to
-    stop until the run listens to them itself."""
+def _warm_up(lines: queue.SimpleQueue[bytes]) -> WarmImports:
+    """Do what can be done beforehand; as soon as a run is there, only what it needs."""
     from clew_agent.processes.nursery import WarmImports  # late: the guard needs none of it
 
     warm = WarmImports()
     if lines.empty():
         warm.keep_data()
-
-    def train(request: StartGuard) -> int:
-        request.take_environment()
-        folder = RunFolder(Path(request.folder))
-        operating_system.set_title(f"clew-agent trainer {folder.path} --attempt {request.attempt}")
-        operating_system.print_to(folder.log)
-        return warm.train(folder, request.attempt, request.exercises_folder(), copies=False, asked=asked)
-
-    return train
+    return warm
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ imported, so these know nothing of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from clew_shared.base.problem import Problem
 from clew_shared.params import Choice, Condition, Knob, Params, build
@@ -92,13 +92,20 @@ class ParameterServerSettings(Params, frozen=True, kw_only=True):
     ] = 1
 
 
-def roles(spec: RunSpec) -> list[tuple[str, int]]:
+class Role(NamedTuple):
+    """What another process of a run is, and which of its kind."""
+
+    name: str
+    number: int
+
+
+def roles(spec: RunSpec) -> list[Role]:
     """Returns what the other processes of a run are, in the order in which they take the nodes; threads need none."""
     settings = build(ParameterServerSettings, spec.options)
     if settings.mode == LOCK_FREE:
         return []
     counts = {WORKER: settings.workers, SERVER: settings.servers}
-    return [(role, number) for role, count in counts.items() for number in range(count)]
+    return [Role(role, number) for role, count in counts.items() for number in range(count)]
 
 
 def check(spec: RunSpec) -> Iterator[Problem]:

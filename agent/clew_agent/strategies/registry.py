@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import NamedTuple
 
 from clew_agent.strategies import cluster_settings
 from clew_agent.strategies.base import Spread, Strategy
@@ -14,13 +13,6 @@ from clew_shared.base.problem import Problem
 from clew_shared.cards import StrategyCard
 from clew_shared.params import Value
 from clew_shared.spec import SINGLE, RunSpec
-
-
-class Role(NamedTuple):
-    """What another process of a run is, and which of its kind."""
-
-    name: str
-    number: int
 
 
 @dataclass(frozen=True)
@@ -32,7 +24,7 @@ class StrategyEntry:
     makes the engine.
     """
 
-    roles: Callable[[RunSpec], Sequence[Role]] = lambda _: ()
+    roles: Callable[[RunSpec], Sequence[cluster_settings.Role]] = lambda _: ()
     check: Callable[[RunSpec], Iterator[Problem]] = lambda _: iter(())
     build: str = "clew_agent.trainer.attempt:build_in_step"
 
@@ -43,9 +35,7 @@ STRATEGIES = {
     "local-sgd": StrategyEntry(),
     "multi-worker": StrategyEntry(),
     "parameter-server": StrategyEntry(
-        roles=lambda spec: [Role(*one) for one in cluster_settings.roles(spec)],
-        check=cluster_settings.check,
-        build="clew_agent.trainer.cluster:build_on_servers",
+        cluster_settings.roles, cluster_settings.check, "clew_agent.trainer.cluster:build_on_servers"
     ),
 }
 """All strategies in the order in which they are offered. Each has a module here of the same name, with its ``CARD``

@@ -26,11 +26,11 @@ from clew_agent.node.devices import find_devices, unseen
 from clew_agent.node.exit_codes import BAD_INPUT, FAILED
 from clew_agent.node.host import processor
 from clew_agent.node.lean_import import lean_import
+from clew_agent.peers.chief import Peers
 from clew_agent.peers.hosts import read_hosts
 from clew_agent.peers.messages import CHIEF, Cluster
 from clew_agent.peers.peer import tf_config
 from clew_agent.peers.processes import StartPeer, prepare_for_several, spawn
-from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies import registry
 from clew_agent.trainer import compile_cache
 from clew_agent.trainer.control import Command, Control, ControlRequests, StopAsked
@@ -333,7 +333,7 @@ def build_in_step(attempt: Attempt, checked: CheckedRun) -> TrainingEngine:
 
 def _sharing(attempt: Attempt, spec: RunSpec, engine: TrainingEngine) -> int:
     """Returns how many replicas are parts of this node's processor, as far as there are several."""
-    together = attempt.peers.together if attempt.peers is not None else 1
+    together = attempt.peers.members.together if attempt.peers is not None else 1
     return spec.devices * together if engine.logical_devices else 0
 
 
@@ -366,8 +366,8 @@ def train(attempt: Attempt, checked: CheckedRun, engine: TrainingEngine) -> Stat
         attempt=attempt.number,
         start=checked.start,
         timekeeper=attempt.timekeeper,
-        peers=attempt.peers,
-        cluster=attempt.cluster,
+        peers=attempt.peers.members if attempt.peers is not None else None,
+        disturb=attempt.cluster.disturb if attempt.cluster is not None else None,
         endings=endings(attempt.folder, spec, card.metrics, course),
         tracing=traces if untraceable(spec, card) is None else None,
     )

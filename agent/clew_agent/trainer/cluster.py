@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from clew_agent.peers.chief import Peers
 from clew_agent.peers.messages import SILENCE_S
-from clew_agent.peers.roll_call import Peers
 from clew_agent.strategies.cluster_settings import MOST_WORKERS, ParameterServerSettings
 from clew_agent.trainer.attempt import Attempt, CheckedRun, workers_text
 from clew_agent.trainer.control import StopAsked
@@ -83,7 +83,7 @@ class ClusterRun:
         if self._peers is None:
             self._now = WorkerThreads(self._settings)
             return self._now
-        self._servers_lost = self._peers.servers_lost
+        self._servers_lost = self._peers.members.servers_lost
         addresses = self._peers.form(self._go_on)
         if self._now is not None:
             self._slowed, before, self._now = self._now.slowed, self._now, None
@@ -116,15 +116,15 @@ class ClusterRun:
             raise error
         deadline = time.monotonic() + _KNOWN_WITHIN_S
         while time.monotonic() < deadline:
-            self._peers.check()
+            self._peers.members.check()
             self._go_on()
-            if self._peers.servers_lost != self._servers_lost:
+            if self._peers.members.servers_lost != self._servers_lost:
                 self._tries_left = _TRIES - 1
                 return time.monotonic()
             time.sleep(0.05)
         if not unreachable(error):
             raise error
-        self._record(Log(text=f"No further server is lost. {self._peers.states}", level="warning"))
+        self._record(Log(text=f"No further server is lost. {self._peers.members.states}", level="warning"))
         if not self._tries_left:
             raise error
         self._tries_left -= 1
@@ -132,21 +132,22 @@ class ClusterRun:
 
     def larger(self) -> ServerCluster | None:
         """The cluster with the workers that were added, once they are there."""
-        if self._peers is None or self._peers.roles()["worker"] == self._workers or not self._peers.complete:
+        members = self._peers.members if self._peers is not None else None
+        if members is None or members.roles()["worker"] == self._workers or not members.all_built:
             return None
         return self.form()
 
     def _look(self) -> None:
         if self._peers is not None:
-            self._peers.check()
-            if self._peers.servers_lost != self._servers_lost:
+            self._peers.members.check()
+            if self._peers.members.servers_lost != self._servers_lost:
                 raise problem("cluster.server", "A parameter server is lost.")
-            if not self._peers.complete:  # a block lasts until the missing worker is there
+            if not self._peers.members.all_built:  # a block lasts until the missing worker is there
                 self._go_on()
 
     def refuses(self, command: DisturbCluster) -> Problem | None:
         """Says why the cluster cannot be disturbed so; None when it can. May be called in any thread."""
-        roles = self._peers.roles() if self._peers is not None else {"worker": self._workers, "ps": 0}
+        roles = self._peers.members.roles() if self._peers is not None else {"worker": self._workers, "ps": 0}
         if self._peers is None and command.action != "slow":
             text = "The workers of this run are threads of one process: they cannot be ended or added."
             return Problem("cluster.threads", text, "Slow one of them, or choose another mode.", "action")

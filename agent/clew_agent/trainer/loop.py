@@ -6,13 +6,14 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from clew_agent.engine.base import TrainingEngine
 from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
+from clew_agent.peers.members import Members
 from clew_agent.trainer.checkpoints import CheckpointPlace, files_below
 from clew_agent.trainer.control import ControlRequests, JobEnds, StopAsked, Superseded
 from clew_agent.trainer.endings import Ending
@@ -38,27 +39,13 @@ _LOOK_EVERY_S = 2.0
 """Seconds between two checks whether a later attempt has taken over the run."""
 
 
-class Peers(Protocol):
-    """The other processes of a run, while it trains."""
-
-    def check(self) -> None:
-        """Raises ``ProblemError`` when training cannot go on, because one of them is lost."""
-
-
-class Cluster(Protocol):
-    """Other processes that can be disturbed."""
-
-    def disturb(self, command: DisturbCluster) -> None:
-        """Do what was asked and not refused."""
-
-
 class Loop:
     """Trains ``engine`` to its end or until it is asked to stop, and records everything.
 
     ``start`` says where the ``attempt`` began and what it knows of earlier ones, ``timekeeper`` when the job around the
-    run is over. ``peers`` are the run's other processes, ``cluster`` disturbs them if that is possible, ``endings`` may
-    end it before its last step, ``tracing`` records what its steps do. A full disk may hold up a checkpoint as long as
-    the ``recorder`` has patience.
+    run is over. ``peers`` are the run's other processes, ``disturb`` does what was asked of them and not refused,
+    ``endings`` may end the run before its last step, ``tracing`` records what its steps do. A full disk may hold up a
+    checkpoint as long as the ``recorder`` has patience.
     """
 
     def __init__(
@@ -71,8 +58,8 @@ class Loop:
         attempt: int = 1,
         start: AttemptStart | None = None,
         timekeeper: Timekeeper | None = None,
-        peers: Peers | None = None,
-        cluster: Cluster | None = None,
+        peers: Members | None = None,
+        disturb: Callable[[DisturbCluster], None] | None = None,
         endings: Sequence[Ending] = (),
         tracing: StepTracing | None = None,
     ) -> None:
@@ -87,7 +74,7 @@ class Loop:
         self._saved = folder.checkpoints
         self._patience = recorder.patience
         self._time = timekeeper or Timekeeper(Deadline(), commands, folder.path.name, recorder.put)
-        self._peers, self._cluster = peers, cluster
+        self._peers, self._disturb = peers, disturb
         self._endings = endings
         self._tracing = tracing or StepTracing(None, recorder.put)
         self._next_look = 0.0
@@ -244,8 +231,8 @@ class Loop:
             self._set_live(command)
         elif isinstance(command, TraceSteps):
             self._tracing.ask(command.steps)
-        elif self._cluster is not None:
-            self._cluster.disturb(command)
+        elif self._disturb is not None:
+            self._disturb(command)
 
     def _set_live(self, command: SetLive) -> None:
         """Changes a live hyperparameter. A new word counts more than what was changed later on in an earlier

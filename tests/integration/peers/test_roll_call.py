@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from clew_agent.peers import processes
+from clew_agent.peers.chief import Peers
 from clew_agent.peers.hosts import JobHosts
 from clew_agent.peers.messages import Cluster, Index, address_file, folder_of, log_of
-from clew_agent.peers.roll_call import Peers
 from clew_agent.peers.watch import Limits
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
@@ -71,7 +71,7 @@ class Chief:
         deadline = time.monotonic() + SOON_S
         while time.monotonic() < deadline:
             try:
-                self.peers.check()
+                self.peers.members.check()
             except ProblemError as error:
                 return error.problems[0]
             time.sleep(0.02)
@@ -154,7 +154,7 @@ def test_a_killed_peer_is_named(make: Callable[..., Chief]) -> None:
 def test_a_frozen_peer_is_ended(make: Callable[..., Chief]) -> None:
     chief = make("works", limits=Limits(silence=2.0))
     chief.peers.gather()
-    wait_for(lambda: chief.peers.complete, "that it is built, from when on silence counts", SOON_S)
+    wait_for(lambda: chief.peers.members.all_built, "that it is built, from when on silence counts", SOON_S)
     os.kill(chief.pids[0], signal.SIGSTOP)
     found = chief.refusal()
     assert "has said nothing for " in found.text

@@ -19,7 +19,7 @@ from clew_agent.node.pulse.spool import spool_folder
 from clew_agent.peers.messages import ChiefAddress, write_address
 from clew_agent.peers.processes import note_processes
 from clew_agent.processes import guard
-from clew_agent.processes.guard import seal, spawn, watch, watch_headless
+from clew_agent.processes.guard import seal, spawn, watch
 from clew_agent.processes.guard_mark import mark_path
 from clew_agent.processes.trainer_death import TrainerEnd, explain_death
 from clew_agent.trainer.control_address import address_file
@@ -195,15 +195,15 @@ def test_a_death_with_the_exit_code_of_a_refusal_removes_nothing(
 
 
 def test_a_disk_that_refuses_the_end_is_told_without_a_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "journal.0001").symlink_to(tmp_path / "absent" / "journal")  # nothing can be created there
     monkeypatch.setattr(guard, "trainer_command", lambda *_: [sys.executable, "-c", ""])
-    fold = watch_headless(RunFolder(folder), 1)
+    fold = watch(RunFolder(folder), 1)
     assert exit_code_for(fold) == 1
-    assert "could not be written" in capsys.readouterr().err
+    assert "could not be written" in str(fold.problem)
     assert (folder / "log.txt").exists()
 
 

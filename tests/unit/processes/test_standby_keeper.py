@@ -208,11 +208,11 @@ def test_a_trainer_whose_guard_has_gone_ends_in_the_middle_of_its_import(tmp_pat
     program = f"""
 import time
 from clew_agent.processes import standby_process
-def prepare(lines, asked):
+def prepare(lines):
     import numpy  # on Windows a thread that reads standard input would keep this one from loading libraries
     open({str(tmp_path / "imports")!r}, "w").close()
     time.sleep(600)
-standby_process._prepare = prepare
+standby_process._warm_up = prepare
 standby_process.be_trainer()
 """
     trainer = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)

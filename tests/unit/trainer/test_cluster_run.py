@@ -17,10 +17,15 @@ class UnavailableError(Exception):
 
 
 class LostServers:
-    """Peers of whom so many servers were lost until now."""
+    """Peers of whom so many servers were lost until now, and what is known of them."""
 
     servers_lost = 0
     states = "Worker 0: at work."
+
+    @property
+    def members(self) -> LostServers:
+        """All of them."""
+        return self
 
     def check(self) -> None:
         """No peer is lost for good."""
@@ -40,7 +45,7 @@ class Forms(ClusterRun):
 
     def form(self) -> Any:
         """Whatever stands for a cluster."""
-        self._servers_lost = self._peers.servers_lost if self._peers is not None else 0
+        self._servers_lost = self._peers.members.servers_lost if self._peers is not None else 0
         if self.in_the_way:
             raise self.in_the_way.pop()
         self.formed += 1

@@ -18,6 +18,7 @@ import msgspec
 
 from clew_agent.node.devices import find_devices
 from clew_agent.peers import processes
+from clew_agent.peers.chief_socket import ChiefSocket
 from clew_agent.peers.hosts import JobHosts, place
 from clew_agent.peers.members import Member, Members, in_step
 from clew_agent.peers.messages import (
@@ -34,9 +35,7 @@ from clew_agent.peers.messages import (
     Serve,
     decode_from_peer,
 )
-from clew_agent.peers.port import PortKeeper
-from clew_agent.peers.post import Post
-from clew_agent.peers.processes import PeerStarter, StartPeer, spawn
+from clew_agent.peers.processes import PeerStarter, PortKeeper, StartPeer, spawn
 from clew_agent.peers.watch import COMPUTING_S, Limits, Watch
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.places import Places
@@ -56,7 +55,7 @@ class Peers:
     ``record`` takes the events for the journal, ``stuck`` ends this process when a peer is lost and the trainer hangs
     in TensorFlow; both are called in the thread of this object. ``start_here`` starts those of this node. ``roles``
     are given under parameter servers, (worker or ps, number) for each peer: they then learn their roles, and one that
-    is lost is replaced. Raises ``ProblemError`` when the nodes are not known.
+    is lost is replaced. ``members`` are all of them. Raises ``ProblemError`` when the nodes are not known.
     """
 
     def __init__(
@@ -80,55 +79,29 @@ class Peers:
         self._limits: Final = limits or Limits()
         self._serving = bool(roles)
         known = zip(place(count, hosts)[1:], roles or in_step(count), strict=True)
-        self._members = Members(
+        self.members = Members(
             Member(Index(index), host, role, number) for index, (host, (role, number)) in enumerate(known, start=1)
         )
-        self._formed = len(self._members.all)
+        self._formed = len(self.members.all)
         self._starter = PeerStarter(folder, attempt, hosts, exercises, start_here)
-        self._watch = Watch(folder, self._members, self._starter, self._limits, record)
-        self._post = Post(folder, attempt, places)
+        self._watch = Watch(folder, self.members, self._starter, self._limits, record)
+        self._socket = ChiefSocket(folder, attempt, places)
         self._keeper: PortKeeper | None = None
         self._ended = False
         self._thread = threading.Thread(target=self._work, name="peers", daemon=True)
 
-    # --- Who there is -------------------------------------------------------------------------------------------------
-
-    @property
-    def together(self) -> int:
-        """Returns how many of the run's processes are on the chief's own node, the chief included."""
-        return self._members.together
-
-    @property
-    def servers_lost(self) -> int:
-        """Returns how many parameter servers were lost until now, and replaced or being replaced."""
-        return self._members.servers_lost
-
-    @property
-    def complete(self) -> bool:
-        """Whether all peers are what they are to be in the cluster."""
-        return self._members.all_built
-
-    @property
-    def states(self) -> str:
-        """Says how far each peer has come."""
-        return "; ".join(f"{one.name}: {one.state}" for one in self._members.all) + "."
-
-    def roles(self) -> dict[str, int]:
-        """Returns how many peers there are in each role."""
-        return self._members.roles()
-
     def start(self) -> None:
         """Listen and start all peers. Raises ``ProblemError`` or ``OSError`` when that is not possible."""
         gpus = find_devices(1).gpus
-        if gpus and self.together > 1 and not self._serving:
+        if gpus and self.members.together > 1 and not self._serving:
             text = f"Several processes on one node would use the same GPU ({gpus[0].name})."
             hint = "Use the strategy mirrored on one node, or ask the scheduler for as many nodes as processes."
             raise problem("peers.gpu", text, hint, "nodes")
-        remote = next((one.host for one in self._members.all if one.host), "")
+        remote = next((one.host for one in self.members.all if one.host), "")
         address = address_towards(remote) if remote else LOOPBACK
-        self._post.open(address, self._limits.silence)
+        self._socket.open(address, self._limits.silence)
         self._keeper = PortKeeper(address)
-        for member in self._members.all:
+        for member in self.members.all:
             try:
                 member.start(self._starter)
             except OSError as error:
@@ -142,24 +115,24 @@ class Peers:
         ``go_on`` is called now and then and may raise. Raises ``ProblemError`` that names who is missing.
         """
         deadline = time.monotonic() + self._limits.join
-        while not self._members.wait(lambda: self._members.all_prepared, _POLL_S):
+        while not self.members.wait(lambda: self.members.all_prepared, _POLL_S):
             go_on()
-            if time.monotonic() > deadline and not self._members.all_joined:
+            if time.monotonic() > deadline and not self.members.all_joined:
                 raise ProblemError(*self._watch.missing())
-        return (self._own_address, *(one.address for one in self._members.all))
+        return (self._own_address, *(one.address for one in self.members.all))
 
     def form(self, go_on: Callable[[], None] = lambda: None) -> dict[str, tuple[str, ...]]:
-        """Under parameter servers: have all peers be what they are, and wait until they are it.
+        """Gives every peer its role and waits until all serve.
 
         Returns the addresses (``host:port``) of TensorFlow's cluster by job. Raises ``ProblemError``.
         """
-        if self._keeper is not None and len(self._members.all) != self._formed:
+        if self._keeper is not None and len(self.members.all) != self._formed:
             self._keeper.release()  # TensorFlow makes a new server for another set of processes, and keeps the old one
             self._keeper = PortKeeper(self._keeper.address)
-        self._formed = len(self._members.all)
-        self._members.cast = True
-        self._post.wake()
-        while not self._members.wait(lambda: self._members.all_built, _POLL_S):
+        self._formed = len(self.members.all)
+        self.members.has_roles = True
+        self._socket.wake()
+        while not self.members.wait(lambda: self.members.all_built, _POLL_S):
             go_on()
         return self._cluster()
 
@@ -170,7 +143,7 @@ class Peers:
         return f"{self._keeper.address}:{self._keeper.port}"
 
     def _cluster(self) -> dict[str, tuple[str, ...]]:
-        return {"chief": (self._own_address,), **{job: self._members.addresses(job) for job in ("worker", "ps")}}
+        return {"chief": (self._own_address,), **{job: self.members.addresses(job) for job in ("worker", "ps")}}
 
     def release_port(self) -> None:
         """Gives up the port that was kept for TensorFlow: its server of this process runs."""
@@ -179,10 +152,10 @@ class Peers:
 
     def add(self) -> None:
         """Start one more worker. Raises ``OSError``."""
-        index = Index(len(self._members.all) + 1)
-        member = Member(index, place(index + 1, self._hosts)[-1], number=self.roles()["worker"], added=True)
+        index = Index(len(self.members.all) + 1)
+        member = Member(index, place(index + 1, self._hosts)[-1], number=self.members.roles()["worker"], added=True)
         member.start(self._starter)
-        self._members.add(member)
+        self.members.add(member)
 
     # --- What they are told -------------------------------------------------------------------------------------------
 
@@ -191,10 +164,10 @@ class Peers:
 
         TensorFlow may hold up all threads of this process from the next moment on.
         """
-        self.check()
-        said = self._post.put(message)
+        self.members.check()
+        said = self._socket.put(message)
         while not said.wait(_POLL_S):
-            self.check()
+            self.members.check()
 
     def lead(self, first: int, count: int, live: Sequence[float]) -> None:
         """Have all peers do this block as well."""
@@ -202,21 +175,17 @@ class Peers:
 
     def slow(self, number: int, factor: float) -> None:
         """Have the journal say that this worker is slowed from now on."""
-        member = self._members.find("worker", number)
+        member = self.members.find("worker", number)
         member.factor = factor
         self._watch.note(member, "slowed")
 
     def kill(self, role: str, number: int) -> None:
         """Have a peer end by SIGKILL."""
-        member = self._members.find(role, number)
+        member = self.members.find(role, number)
         member.asked_to_die = True
-        self._post.put(Die(), member)
+        self._socket.put(Die(), member)
 
     # --- Whether they are well ----------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Raise ``ProblemError`` when a peer is lost."""
-        self._members.check()
 
     def reason(self, unreachable: bool = False) -> Problem | None:
         """Says why a step failed, if that was a peer's end; waits for the news of it.
@@ -224,17 +193,17 @@ class Peers:
         ``unreachable``: TensorFlow says that somebody is gone. A node without power says nothing itself: it is known
         when its peer has been silent for long enough.
         """
-        return self._members.loss(1.0 + (max(COMPUTING_S, self._limits.silence) if unreachable else COMPUTING_S))
+        return self.members.loss(1.0 + (max(COMPUTING_S, self._limits.silence) if unreachable else COMPUTING_S))
 
     def close(self) -> None:
         """Make all peers end, wait for that, and kill those that do not; then all their events have been passed on."""
-        self._members.noticed = True
+        self.members.noticed = True
         if self._thread.is_alive():
-            self._post.put(Leave())
+            self._socket.put(Leave())
             self._thread.join()
         else:
             self._end_all()
-        self._post.close()
+        self._socket.close()
         self.release_port()
         processes.clear(self._folder, self._attempt)
 
@@ -250,18 +219,18 @@ class Peers:
 
     def _turn(self) -> bool:
         """Receive, send and look. False when all must leave."""
-        messages = self._post.receive(_POLL_S)
+        messages = self._socket.receive(_POLL_S)
         self._watch.awake()
         for identity, payload in messages:
             self._hear(identity, payload)
-        for message, said, member in self._post.outgoing():
-            self._post.send(message, self._members.all if member is None else [member])
+        for message, said, member in self._socket.outgoing():
+            self._socket.send(message, self.members.all if member is None else [member])
             said.set()
             if isinstance(message, Leave):
                 return False
-        if self._members.cast:
+        if self.members.has_roles:
             self._give_places()
-        self._post.beat(self._members.all)
+        self._socket.beat(self.members.all)
         hung = self._watch.look()
         if hung is not None:
             self._end_all()
@@ -275,49 +244,49 @@ class Peers:
             return
         if isinstance(message, Join):
             self._welcome(identity, message)
-        member = self._members.with_identity(identity)
+        member = self.members.with_identity(identity)
         if member is None:
             return
         self._watch.received(member)
         if isinstance(message, Prepared):
-            self._members.note_prepared(member)
+            self.members.note_prepared(member)
         elif isinstance(message, Built):
-            self._members.note_built(member)
+            self.members.note_built(member)
         elif isinstance(message, Sampled):
             self._watch.sampled(member, message.sample)
         elif isinstance(message, Complaint):
             self._watch.complained(member, message)
 
     def _welcome(self, identity: bytes, join: Join) -> None:
-        member = self._members.join(join, identity)
+        member = self.members.join(join, identity)
         if member is not None:
             self._watch.note(member, "replaced" if member.replaced else "joined")
 
     def _give_places(self) -> None:
         """Inform the peers of their roles, once the places of all are known."""
-        if not all(one.prepared for one in self._members.all):
+        if not all(one.prepared for one in self.members.all):
             return
-        for member in (one for one in self._members.all if not one.placed):
+        for member in (one for one in self.members.all if not one.placed):
             member.placed = True
-            self._post.send(Serve(job=member.role, number=member.number, cluster=self._cluster()), [member])
+            self._socket.send(Serve(job=member.role, number=member.number, cluster=self._cluster()), [member])
 
     def _wait_for_leaving(self) -> None:
         """Waits for peers to leave. A peer ends when asked to, unless it is in a step that never ends."""
-        started = [one.process for one in self._members.all if one.process is not None]
-        deadline = time.monotonic() + (_LEAVE_S if self._members.lost is None else 1.0)
+        started = [one.process for one in self.members.all if one.process is not None]
+        deadline = time.monotonic() + (_LEAVE_S if self.members.lost is None else 1.0)
         while any(process.exit_code() is None for process in started) and time.monotonic() < deadline:
-            self._post.receive(0.05)
+            self._socket.receive(0.05)
 
     def _end_all(self) -> None:
         if self._ended:
             return
         self._ended = True
-        running = [one.process for one in self._members.all if one.process is not None]
+        running = [one.process for one in self.members.all if one.process is not None]
         for process in running:
             process.ask_to_end()
         for process in running:
             process.end()
-        for member in self._members.all:
+        for member in self.members.all:
             if member.joined is not None and not member.ended:
                 member.ended = True
                 self._watch.note(member, "ended")

@@ -25,7 +25,7 @@ from clew_shared.wire.channel import ID_BYTES, KeyPair, allow
 _NUMBER = bytes(ID_BYTES)
 
 
-class Post:
+class ChiefSocket:
     """The messages of one attempt. ``put`` is for any thread, all else for the one that receives and sends."""
 
     def __init__(self, folder: RunFolder, attempt: int, places: Places) -> None:
