@@ -16,6 +16,7 @@ from clew_shared.base.problem import Problem, ProblemError
 
 _CODE = re.compile(r'"([a-z]+(?:\.[a-z_]+)+)"')
 _FILE = re.compile(r"\.(html|json|jsonl|log|sh|toml|txt)$")
+_MODULE = re.compile(r"tensorboard\.(compat|default|program)")
 _COMMANDS = "commands/main.py"  # its table names modules, such as run.queue
 
 
@@ -30,7 +31,7 @@ def _codes() -> Iterator[str]:
     for folder in make_site.PRODUCT:
         for path in (one for one in folder.rglob("*.py") if not one.match(_COMMANDS)):
             for text in _CODE.findall(path.read_text(encoding="utf-8")):
-                if text.partition(".")[0] in families and not _FILE.search(text):
+                if text.partition(".")[0] in families and not _FILE.search(text) and not _MODULE.match(text):
                     yield text
 
 
