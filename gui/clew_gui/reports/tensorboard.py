@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import sys
@@ -35,6 +36,10 @@ from clew_shared.spec import read_spec
 _CHUNK = 1 << 20
 _ALL_BITS = 17
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+MOST_RUNS = 500
+"""Runs that are followed, the latest ones: event files are several times as large as journals."""
+_LAST_STEP, _NO_TIME = 1 << 53, 1e11
+"""Steps and seconds since 1970 beyond which a journal is not believed."""
 _RELOAD_S = 5
 """Seconds between two looks of TensorBoard for what is new."""
 _WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
@@ -42,8 +47,8 @@ _WITHOUT_TENSORFLOW = "tensorboard.compat.notf"
 
 
 class EventFolder:
-    """Event files of the runs below ``folders`` that are ``wanted``, in ``out``: a folder for each, as an export names
-    it. Of a run that is in several the first is followed."""
+    """Event files of the latest runs below ``folders`` that are ``wanted``, in ``out``: a folder for each, as an export
+    names it. Of a run that is in several the first is followed."""
 
     def __init__(self, folders: Sequence[Path], out: Path, wanted: Callable[[str], bool] = lambda _run: True) -> None:
         self._folders = folders
@@ -51,14 +56,25 @@ class EventFolder:
         self._wanted = wanted
         self._followed: dict[str, RunEvents] = {}
 
-    def update(self) -> None:
-        """Take in what was added to any journal. What cannot be read or written now is tried again the next time."""
-        for path in (path for folder in self._folders if folder.is_dir() for path in folder.iterdir()):
-            if path.name not in self._followed and _NAME.fullmatch(path.name) and self._wanted(path.name):
+    def update(self, stops: Callable[[], object] = lambda: False) -> None:
+        """Take in what was added to any journal, unless it ``stops``. What cannot be read or written now is tried again
+        the next time."""
+        for path in self._latest():
+            if stops():
+                return
+            if path.name not in self._followed:
                 self._followed[path.name] = RunEvents(path, self._out / _title(path))
-        for followed in self._followed.values():
             with suppress(OSError):
-                followed.update()
+                self._followed[path.name].update()
+
+    def _latest(self) -> list[Path]:
+        found: dict[str, tuple[float, Path]] = {}
+        for folder in self._folders:
+            with suppress(OSError):
+                for entry in os.scandir(folder):
+                    if _NAME.fullmatch(entry.name) and self._wanted(entry.name):
+                        found.setdefault(entry.name, (entry.stat().st_mtime, Path(entry)))
+        return [path for _, path in sorted(found.values(), reverse=True)[:MOST_RUNS]]
 
 
 def _title(folder: Path) -> str:
@@ -77,13 +93,16 @@ class RunEvents:
         self._folder = folder
         self._out = out
         self._path: Path | None = None
+        self._size = 0
+        self._waiting: list[bytes] = []
         self._attempt = 0
         self._reader = FrameReader()
         self._offset = 0
         self._layouts: dict[int, PointsLayout] = {}
 
     def update(self) -> None:
-        """Add what is new. Raises ``OSError``."""
+        """Add what is new. Raises ``OSError``, with what could not be written kept for the next time."""
+        self._write()
         for attempt in attempts(self._folder):
             if attempt < self._attempt:
                 continue
@@ -96,10 +115,15 @@ class RunEvents:
             file.seek(self._offset)
             while data := file.read(_CHUNK):
                 self._offset += len(data)
-                parts = [part for found in self._reader.feed(data) for part in self._written(found)]
-                if parts and self._path is not None:
-                    with self._path.open("ab") as events:
-                        events.writelines(parts)
+                self._waiting += [part for found in self._reader.feed(data) for part in self._written(found)]
+                self._write()
+
+    def _write(self) -> None:
+        if self._waiting and self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            _append(self._path, self._size, self._waiting)
+            self._size += sum(map(len, self._waiting))
+            self._waiting = []
 
     def _written(self, found: object) -> Iterator[bytes]:
         """A record of the journal as records of the event file."""
@@ -109,21 +133,21 @@ class RunEvents:
                 yield from self._begin(event)
             case Schema():
                 self._layouts[event.id] = PointsLayout([metric for metric in event.metrics if metric.per_step])
-            case Points() if event.schema in self._layouts:
+            case Points() if event.schema in self._layouts and 0 <= event.first <= _LAST_STEP - event.count:
                 yield from self._points(event, self._layouts[event.schema])
-            case Evaluation() if event.step >= 0:
+            case Evaluation() if 0 <= event.step <= _LAST_STEP:
                 values = {name: np.array([value]) for name, value in event.values.items()}
                 yield from _records(np.array([event.step]), values, np.array([event.time]))
-            case Image() | Histogram() if fits(event):
+            case Image() | Histogram() if fits(event) and event.step <= _LAST_STEP:
                 yield figure_record(event)
 
     def _begin(self, event: Attempt) -> Iterator[bytes]:
+        begun = event.time if 0 <= event.time < _NO_TIME else 0.0
         if self._path is None:
-            self._out.mkdir(parents=True, exist_ok=True)
-            self._path = self._out / f"events.out.tfevents.{int(event.time):010d}.clew"
-            yield first_record(event.time, self._folder.name)
+            self._path = self._out / f"events.out.tfevents.{int(begun):010d}.clew"
+            yield first_record(begun, self._folder.name)
         elif event.resumes:
-            yield restart_record(event.time, max(0, event.start_step))
+            yield restart_record(begun, min(max(0, event.start_step), _LAST_STEP))
 
     def _points(self, event: Points, layout: PointsLayout) -> Iterator[bytes]:
         values = layout.values(event)
@@ -139,8 +163,16 @@ class RunEvents:
 
 
 def _records(steps: NDArray[np.int64], values: Mapping[str, Floats], wall: NDArray[np.float64]) -> Iterator[bytes]:
+    known = np.where((wall >= 0) & (wall < _NO_TIME), wall, 0.0)
     for metric, column in values.items():
-        yield from records(ExportRows(metric, steps, column, wall))
+        yield from records(ExportRows(metric, steps, column, known))
+
+
+def _append(path: Path, size: int, records: Sequence[bytes]) -> None:
+    """Adds to a file of ``size`` bytes; whatever lies behind them was cut short. Raises ``OSError``."""
+    with path.open("ab") as file:
+        file.truncate(size)
+        file.writelines(records)
 
 
 # --- Its server -------------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ RunningRunRequest = Pause | Unpause | SetLive | DisturbCluster | TraceSteps
 
 
 class OpenService(Request, frozen=True, kw_only=True, tag="open"):
-    """Asks for a program beside the runs: ``jupyter`` or ``tensorboard``. Started when there is none yet."""
+    """Asks for a program beside the runs: ``jupyter``. Started when there is none yet."""
 
     kind: str
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from clew_gui.reports import tensorboard
 from clew_gui.reports.tensorboard import EventFolder, _guarded
 from clew_shared.journal.events import Evaluation, Image, Schema
 from clew_shared.journal.files import JournalWriter
@@ -116,3 +121,51 @@ def test_a_browser_brings_the_token_once_and_then_its_cookie() -> None:
     assert "secret" not in cookie
     assert asked(cookie=f"other=1; {cookie}")[2] == b"page"
     assert asked(cookie=cookie[:-1])[0].startswith("403 ")
+
+
+def test_a_time_or_step_that_cannot_be_keeps_no_other_run_from_being_shown(tmp_path: Path) -> None:
+    strange = begin_run(tmp_path / "runs" / OTHER)
+    with JournalWriter.create(strange.journal(1)) as writer:
+        writer.append(msgspec.structs.replace(describe(strange), time=math.inf))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(points(2**63 - 2, [4, 3]))
+        writer.append(points(0, [4, 3]))
+        writer.append(Evaluation(step=2**63, values={"test_accuracy": 0.5}, time=math.nan))
+    small_run(tmp_path / "runs" / RUN)
+    folder = EventFolder((tmp_path / "runs",), tmp_path / "events")
+    folder.update()
+    assert scalars(tmp_path / "events/softmax-6a3c9d2f")["loss"] == [(0, 4.0), (1, 3.0)]
+    assert scalars(tmp_path / "events/softmax-5f2b8c1e")["loss"]
+
+
+def test_what_found_no_room_is_written_when_there_is_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin_run(tmp_path / "runs" / RUN)
+    folder = EventFolder((tmp_path / "runs",), tmp_path / "events")
+    with JournalWriter.create(run.journal(1)) as writer:
+        writer.append(describe(run))
+        writer.append(Schema(id=1, metrics=METRICS))
+        writer.append(points(0, [4, 3]))
+        folder.update()
+        writer.append(points(2, [2, 1]))
+        with monkeypatch.context() as full:
+            full.setattr(tensorboard, "_append", half_written)
+            folder.update()
+            folder.update()
+        folder.update()
+        assert scalars(tmp_path / "events/softmax-5f2b8c1e")["loss"] == [(0, 4.0), (1, 3.0), (2, 2.0), (3, 1.0)]
+
+
+def half_written(path: Path, _size: int, records: list[bytes]) -> None:
+    """A disk that is full in the middle of a record."""
+    with path.open("ab") as file:
+        file.write(b"".join(records)[:9])
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_only_the_latest_runs_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorboard, "MOST_RUNS", 1)
+    for name, age in ((RUN, 100), (OTHER, 0)):
+        small_run(tmp_path / "runs" / name)
+        os.utime(tmp_path / "runs" / name, (1e9 - age, 1e9 - age))
+    EventFolder((tmp_path / "runs",), tmp_path / "events").update()
+    assert [path.name for path in (tmp_path / "events").iterdir()] == ["softmax-6a3c9d2f"]

@@ -8,13 +8,14 @@ import queue
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from clew_gui.commands.agent_program import stop_requests
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, complain
 from clew_gui.commands.has_display import has_display
 from clew_gui.commands.jobs.hold import HeldNode, reach_node
-from clew_gui.commands.sites.flags import add_allocation_flags
+from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.job_book import job_book
 from clew_gui.nodes.services import OpenedService, RedirectPage, ServiceNews, show_in_browser
@@ -24,7 +25,7 @@ from clew_gui.sites.store import site_store
 from clew_shared.base import operating_system
 
 _POLL_S = 0.2
-_EVERY_S = 0.5
+_EVERY_S = 2.0
 """Seconds between two looks at the journals for what is new."""
 _ABOUT = """Open Jupyter on an allocation that is held or running, or TensorBoard on this computer, in the browser here.
 
@@ -46,8 +47,8 @@ def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # 
     options = parser.parse_args(list(argv))
     browse = not options.no_browser and has_display(os.environ, operating_system.NAME)  # a text browser would take it
     if options.kind == "tensorboard":
-        if options.hold:
-            parser.error("--hold is for Jupyter: TensorBoard runs on this computer")
+        if options.hold or given_allocation(options):
+            parser.error("An allocation is for Jupyter: TensorBoard runs on this computer")
         return _show_runs(context, options.site, browse)
     if not options.site:
         parser.error("--site is missing: on which site?")
@@ -64,6 +65,7 @@ def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
     if site:
         site_store(places).load(site)  # or there is no such site
 
+    @cache
     def is_wanted(run: str) -> bool:
         job = book.job_of(run)
         return site in (None, book.order(job).site if job else LOCAL)
@@ -73,7 +75,7 @@ def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
         stop_requests() as stops,
     ):
         folder = EventFolder((places.runs, places.mirrors), Path(events), is_wanted)
-        folder.update()  # TensorBoard's first look finds what there is
+        folder.update(stops)  # TensorBoard's first look finds what there is
         url = serve_events(Path(events))
         context.say(url)
         context.note("Open it in the browser of this computer; it works nowhere else. Ctrl+C closes it.")
@@ -81,7 +83,7 @@ def _show_runs(context: CommandContext, site: str | None, browse: bool) -> int:
         try:
             while not stops():
                 time.sleep(_EVERY_S)
-                folder.update()
+                folder.update(stops)
         finally:
             if page is not None:
                 page.close()

@@ -169,6 +169,7 @@ class LocalTensorBoard(QObject):
         self._process: subprocess.Popen[bytes] | None = None
         self._pages: list[RedirectPage] = []
         self._url = ""
+        self._asking = threading.Lock()
 
     def open(self) -> None:
         """Start it, or show it again if it is open. Raises ``ProblemError`` where it is not installed."""
@@ -199,8 +200,9 @@ class LocalTensorBoard(QObject):
 
     def _show(self, process: subprocess.Popen[bytes]) -> RedirectPage:
         """Opens the browser at its address, which it prints as its only line."""
-        if not self._url and process.stdout is not None:
-            self._url = process.stdout.readline().decode().strip()
+        with self._asking:  # a second click waits for the same line
+            if not self._url and process.stdout is not None:
+                self._url = process.stdout.readline().decode().strip()
         page = show_in_browser(self._url, self._places.private, self.browse) if self._url else None
         if page is None:
             text = "TensorBoard is open, but no browser was found." if self._url else "TensorBoard did not start."
