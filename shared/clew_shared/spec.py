@@ -121,14 +121,17 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timed: bool = False
 
     def __post_init__(self) -> None:
-        """Read what earlier versions wrote: an option that says nothing, and names that said that a run is timed."""
+        """Drop an option of earlier versions that says nothing."""
         if _NO_LOCAL_STEPS.items() <= self.options.items():
             left = {name: value for name, value in self.options.items() if name not in _NO_LOCAL_STEPS}
             msgspec.structs.force_setattr(self, "options", left)
-        if self.study and self.name:
-            places = ((self.devices, "device"), (self.nodes, "node"))
-            if self.name.split(",")[0] in [f"{count} {place}{'s' * (count != 1)}" for count, place in places]:
-                msgspec.structs.force_setattr(self, "timed", True)
+
+    @property
+    def is_named_as_timed(self) -> bool:
+        """Whether its study and its name (``2 devices, 1 of 3``) say that it is timed, as earlier versions said it."""
+        places = ((self.devices, "device"), (self.nodes, "node"))
+        names = [f"{count} {place}{'s' * (count != 1)}" for count, place in places]
+        return bool(self.study) and self.name.split(",")[0] in names
 
 
 def to_toml(spec: RunSpec) -> str:
@@ -153,7 +156,7 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
         "rate_range": None,
         "prediction": None,
         "trace": 0,
-        "timed": False,
+        "timed": spec.is_named_as_timed,
     }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
@@ -172,6 +175,7 @@ def from_toml(text: str, origin: str = "the run spec") -> RunSpec:
         raise problem("spec.toml", f"{origin} is not valid TOML: {error}.", "Fix that line.", origin) from None
     values, found = _fields(table, origin)
     spec = RunSpec(**{"exercise": "", **values})
+    spec = spec if "timed" in values else msgspec.structs.replace(spec, timed=spec.is_named_as_timed)
     raise_all([*found, *check_spec(spec, origin)])
     return spec
 

@@ -161,14 +161,14 @@ def note_processes(folder: RunFolder, attempt: int, found: Sequence[StartedProce
     write_private(_list_file(folder, attempt), msgspec.json.encode((operating_system.boot_id(), found)), lasting=False)
 
 
-def script_log_file(folder: RunFolder) -> Path:
+def script_log_file(folder: RunFolder, attempt: int) -> Path:
     """Returns the file to which a training script appends what it logs."""
-    return folder_of(folder) / "script.jsonl"
+    return folder_of(folder) / f"script-{attempt:04d}.jsonl"
 
 
 def clear(folder: RunFolder, attempt: int) -> None:
     """Remove the files that exist only while an attempt has peers, or a script."""
-    logged = script_log_file(folder)
+    logged = script_log_file(folder, attempt)
     for path in (_list_file(folder, attempt), address_file(folder, attempt), logged, Path(f"{logged}.stop")):
         path.unlink(missing_ok=True)
 

@@ -64,8 +64,8 @@ OWN_IDLE_S = 15.0
 JOB_IDLE_S = 60.0
 """Seconds that an unused agent of a job stays: a node that nobody uses costs someone's hours."""
 KEPT_S = 15 * 60.0
-"""Seconds that the agent stays with Jupyter open: a laptop that was closed for a walk to another room
-finds them as they were."""
+"""Seconds that the agent stays with Jupyter open: a laptop that was closed for a walk to another room finds it as it
+was."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

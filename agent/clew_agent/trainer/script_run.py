@@ -270,7 +270,7 @@ class ScriptProcess:
 
     def __init__(self, script: Script, folder: RunFolder, attempt: int, message: Mapping[str, Any]) -> None:
         self._folder, self._attempt = folder, attempt
-        path = script_log_file(folder)
+        path = script_log_file(folder, attempt)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         clear(folder, attempt)
         path.touch()

@@ -288,7 +288,7 @@ def read_recording(folder: Path) -> tuple[RunSpec, History]:
     history.checkpoints.clear()  # they are the run's own: nothing can be tried or continued with them
     run = str(uuid.uuid5(uuid.NAMESPACE_URL, str(folder)))
     name = f"Recorded: {spec.name or fold.run[:8]}"[:MAX_NAME]
-    return msgspec.structs.replace(spec, run=run, name=name, study=""), history
+    return msgspec.structs.replace(spec, run=run, name=name, study="", timed=False), history
 
 
 class RunHeader(NamedTuple):

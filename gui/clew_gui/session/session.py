@@ -450,5 +450,14 @@ def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     usual = RunSpec(exercise=spec.exercise)  # a laptop may have neither the devices nor the arithmetic
     spread = {field: getattr(usual, field) for field in ("strategy", "devices", "nodes", "precision", "options")}
     return msgspec.structs.replace(
-        spec, run="", name=name, study="", data=data, params=params, pruning=None, prediction=None, **spread
+        spec,
+        run="",
+        name=name,
+        study="",
+        timed=False,
+        data=data,
+        params=params,
+        pruning=None,
+        prediction=None,
+        **spread,
     )

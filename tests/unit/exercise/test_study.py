@@ -30,8 +30,10 @@ from clew_shared.study.study import (
     read_study,
     scaling_study,
     study_runs,
+    sweep_study,
     to_toml,
 )
+from clew_shared.study.sweep import Sweep
 from tests.unit.exercise.test_spec import SPECS, VALUES
 
 RACE = RaceSpec(
@@ -287,4 +289,8 @@ def test_what_is_wrong_with_an_axis_is_told(change: dict[str, object], words: st
 def test_of_an_older_spec_the_name_says_whether_it_is_timed(said: str, timed: bool) -> None:
     spec = spec_from_toml(f'exercise = "softmax"\n{said}')
     assert spec.timed is timed
+    assert ("timed" in spec_to_toml(spec)) is ("timed" in said), (
+        "an earlier agent refuses a field that it does not know"
+    )
+    assert not sweep_study(spec, Sweep(), metric="loss").base.timed, "a copy is of no study"
     assert spec_from_toml(spec_to_toml(spec)) == spec

@@ -21,6 +21,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.events import Diverged, Evaluation, Event, Log, Points, Schema
 from clew_shared.journal.lifecycle import RunFold
+from tests.integration.agents import wait_for
 
 METRICS = (
     MetricSpec(name="loss", label="Loss", dtype="float64"),
@@ -272,3 +273,19 @@ def test_a_script_waits_while_the_disk_is_full_and_still_ends_when_it_is_asked_t
             script.wait(0.5)
         log.with_name(f"{log.name}.stop").touch()
         assert script.communicate(timeout=60)[0] == b"True\n"
+
+
+@pytest.mark.unix("a parent that is another one when the first is gone")
+def test_a_script_ends_when_nobody_reads_on(tmp_path: Path) -> None:
+    log, ended = tmp_path / "script.jsonl", tmp_path / "ended"
+    (tmp_path / "train.py").write_text(
+        "import pathlib, sys, clew_log\n"
+        "while not clew_log.log(0, loss=1.0):\n    pass\n"
+        "pathlib.Path(sys.argv[1]).touch()\n"
+    )
+    start = "import subprocess, sys; subprocess.Popen([sys.executable, *sys.argv[2:]]); "
+    wait = "import pathlib, time; p = pathlib.Path(sys.argv[1]); [time.sleep(0.01) for _ in iter(p.exists, True)]"
+    environment = {**os.environ, "CLEW_LOG": str(log), "PYTHONPATH": str(SCRIPT_LOG.parent)}
+    words = [sys.executable, "-c", start + wait, str(log), str(tmp_path / "train.py"), str(ended)]
+    subprocess.run(words, env=environment, check=True, timeout=60)
+    wait_for(ended.exists, "the end of the script")

@@ -24,13 +24,15 @@ _OLD = tuple(name.removesuffix(".bin") for name in BATCHES)
 """The files of the Python version, which are pickles."""
 _ARCHIVES = (".tar.gz", ".tgz", ".tar")
 _WHOLE = ("cifar-10-binary.tar.gz", "cifar-10-python.tar.gz")
-_UNPACKED = (_WHOLE[0], f"cifar-10-batches-bin/{BATCHES[0]}", BATCHES[0])
-_FOUND = (*_UNPACKED, _WHOLE[1], f"cifar-10-batches-py/{_OLD[0]}", _OLD[0])
+_BINARY = (_WHOLE[0], f"cifar-10-batches-bin/{BATCHES[0]}", BATCHES[0])
+_PICKLES = (_WHOLE[1], f"cifar-10-batches-py/{_OLD[0]}", _OLD[0])
 CARD = DataSetCard(
     name="cifar10",
     title="CIFAR-10",
     order=4,
-    files=tuple(f"{folder}{file}" for folder in ("", "cifar10/", "cifar-10/") for file in _FOUND),
+    files=tuple(
+        f"{folder}{file}" for form in (_BINARY, _PICKLES) for folder in ("", "cifar10/", "cifar-10/") for file in form
+    ),
     whole=_WHOLE,
     parts=(*BATCHES, *_OLD),
     endings=_ARCHIVES,
