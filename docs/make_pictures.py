@@ -386,8 +386,8 @@ def main() -> None:
             call(home / "pictures", __file__, "paint", theme, "pictures", str(IMAGES / f"pictures-{theme}.png"))
         call(home / "cluster", __file__, "paint", "light", "cluster", str(IMAGES / "cluster-light.png"))
         shown = ("run", "guide", "sites", "waiting", "node")
-        for theme, tab in (*(("light", tab) for tab in shown), ("dark", "run")):
-            call(home, __file__, "paint", theme, tab, str(IMAGES / f"{tab}-{theme}.png"))
+        for tab in shown:
+            call(home, __file__, "paint", "light", tab, str(IMAGES / f"{tab}-light.png"))
 
 
 if __name__ == "__main__":
