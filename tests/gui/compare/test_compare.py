@@ -219,7 +219,7 @@ def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_w
         run.train(10)
         run.evaluate(best)
         program.controller.curves_changed.emit()
-        qtbot.waitUntil(lambda: compare.scene is not before)
+        qtbot.waitUntil(lambda: compare.scene is not before, timeout=60_000)
         assert compare.scene is not None
         return compare.scene
 

@@ -58,7 +58,7 @@ def test_timing_runs_are_in_no_report_only_because_they_are_drawn(open_window: O
     for number in (1, 2, 4):
         run = trained(session, 0.4)
         name = f"{number} device{'s'[: number - 1]}"
-        run.spec = RunSpec(exercise="softmax", run=run.id, study="scaling-1", name=name, devices=number)
+        run.spec = RunSpec(exercise="softmax", run=run.id, study="scaling-1", name=name, devices=number, timed=True)
     program = open_window(session)
     program.controller.model.choices.shown.update(session.runs)
     program.tab(ReportTab).open()

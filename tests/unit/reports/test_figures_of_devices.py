@@ -73,7 +73,8 @@ def test_the_runs_of_a_scaling_study_have_their_speed_up() -> None:
     found = [scaling_run(card, devices, seconds) for devices, seconds in ((1, 0.04), (2, 0.02), (4, 0.02))]
     names = [axis_words("devices", run.spec.devices) for run in found]
     specs = [
-        msgspec.structs.replace(run.spec, study="scaling-a", name=name) for name, run in zip(names, found, strict=True)
+        msgspec.structs.replace(run.spec, study="scaling-a", name=name, timed=True)
+        for name, run in zip(names, found, strict=True)
     ]
     runs = [LabelledRun(spec.name, run.history, spec) for spec, run in zip(specs, found, strict=True)]
     speedup, efficiency = [one for one in figures_of(card, runs) if "scaling" in one.title]
