@@ -192,19 +192,36 @@ def serve_events(events: Path) -> str:
     sys.modules.setdefault(_WITHOUT_TENSORFLOW, ModuleType(_WITHOUT_TENSORFLOW))
     program, default = import_module("tensorboard.program"), import_module("tensorboard.default")
     token = secrets.token_urlsafe(32)
-    board = program.TensorBoard(
-        default.get_plugins(), server_class=lambda pages, flags: program.WerkzeugServer(_guarded(pages, token), flags)
-    )
-    flags = ["--host", "127.0.0.1", "--port", "0", "--load_fast", "false", "--reload_interval", str(_RELOAD_S)]
+    board = program.TensorBoard(default.get_plugins(), server_class=lambda pages, _: _Server(_guarded(pages, token)))
+    flags = ["--load_fast", "false", "--reload_interval", str(_RELOAD_S)]
     board.configure(argv=["tensorboard", "--logdir", str(events), *flags])
     try:
         return f"{board.launch()}?token={token}"
-    except program.TensorBoardServerException as error:
-        raise problem("tensorboard.port", f"TensorBoard cannot open a port on this computer: {error}.") from None
+    except (OSError, SystemExit) as error:  # where no port is free werkzeug would end the program
+        why = getattr(error, "strerror", None) or "none is free"
+        raise problem("tensorboard.port", f"TensorBoard cannot open a port on this computer: {why}.") from None
 
 
 Pages = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 """A web application (PEP 3333)."""
+
+
+class _Server:
+    """Serves pages on a port of the loopback that the system chooses. TensorBoard's own server asks for ``localhost``,
+    a name that not every computer knows. Raises ``OSError``."""
+
+    def __init__(self, pages: Pages) -> None:
+        serving = import_module("werkzeug.serving")
+        quiet = type("Quiet", (serving.WSGIRequestHandler,), {"log": lambda *_: None})
+        self._server = serving.make_server("127.0.0.1", 0, pages, threaded=True, request_handler=quiet)
+
+    def serve_forever(self) -> None:
+        """See ``TensorBoardServer``."""
+        self._server.serve_forever()
+
+    def get_url(self) -> str:
+        """See ``TensorBoardServer``."""
+        return f"http://127.0.0.1:{self._server.server_port}/"
 
 
 def _guarded(pages: Pages, token: str) -> Pages:
