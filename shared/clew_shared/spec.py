@@ -134,6 +134,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return bool(self.study) and self.name.split(",")[0] in names
 
 
+def without_study(spec: RunSpec, **changes: Any) -> RunSpec:
+    """``spec`` with ``changes``, as that of a run of no study: it need not train alone."""
+    return msgspec.structs.replace(spec, study="", timed=False, **changes)
+
+
 def to_toml(spec: RunSpec) -> str:
     """The spec as TOML text that ``from_toml`` reads back; empty fields are left out."""
     import tomli_w

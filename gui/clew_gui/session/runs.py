@@ -26,7 +26,7 @@ from clew_shared.journal.lifecycle import TERMINAL, RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
 from clew_shared.run_settings import NO_NOTE, RunNote
-from clew_shared.spec import MAX_NAME, RunSpec, from_toml, read_spec
+from clew_shared.spec import MAX_NAME, RunSpec, from_toml, read_spec, without_study
 from clew_shared.wire.messages import RunStatus
 
 _NOT_BEGUN = RunFold()
@@ -288,7 +288,7 @@ def read_recording(folder: Path) -> tuple[RunSpec, History]:
     history.checkpoints.clear()  # they are the run's own: nothing can be tried or continued with them
     run = str(uuid.uuid5(uuid.NAMESPACE_URL, str(folder)))
     name = f"Recorded: {spec.name or fold.run[:8]}"[:MAX_NAME]
-    return msgspec.structs.replace(spec, run=run, name=name, study="", timed=False), history
+    return without_study(spec, run=run, name=name), history
 
 
 class RunHeader(NamedTuple):

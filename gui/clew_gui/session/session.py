@@ -34,7 +34,7 @@ from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
 from clew_shared.params import STEPS, check
 from clew_shared.run_settings import RunNote, note_problems
-from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again
+from clew_shared.spec import MAX_NAME, RunSpec, check_spec, check_strategy, spread_again, without_study
 from clew_shared.wire.messages import (
     ContinueRun,
     DisturbCluster,
@@ -449,15 +449,4 @@ def smaller(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     data = spec.data if known else ""
     usual = RunSpec(exercise=spec.exercise)  # a laptop may have neither the devices nor the arithmetic
     spread = {field: getattr(usual, field) for field in ("strategy", "devices", "nodes", "precision", "options")}
-    return msgspec.structs.replace(
-        spec,
-        run="",
-        name=name,
-        study="",
-        timed=False,
-        data=data,
-        params=params,
-        pruning=None,
-        prediction=None,
-        **spread,
-    )
+    return without_study(spec, run="", name=name, data=data, params=params, pruning=None, prediction=None, **spread)

@@ -30,6 +30,7 @@ from clew_shared.spec import (
     read_text,
     to_table,
     without_null,
+    without_study,
 )
 from clew_shared.study.sweep import (
     FIELDS,
@@ -113,7 +114,7 @@ def race_study(
     return StudySpec(
         study=name or new_name(race.id),
         title=race.title,
-        base=msgspec.structs.replace(base, run="", name="", study="", timed=False, preset="", params=shared),
+        base=without_study(base, run="", name="", preset="", params=shared),
         lanes=race.lanes if lanes is None else tuple(lanes),
         metric=race.metric,
         target=race.target,
@@ -175,9 +176,7 @@ def sweep_run(study: StudySpec, point: Point, seed: int | None = None) -> StudyR
 def sweep_study(base: RunSpec, sweep: Sweep, *, metric: str, title: str = "") -> StudySpec:
     """The study of a sweep with a name of its own."""
     return StudySpec(
-        base=msgspec.structs.replace(
-            base, run="", name="", study="", timed=False, preset="", prediction=None, rate_range=None
-        ),
+        base=without_study(base, run="", name="", preset="", prediction=None, rate_range=None),
         sweep=sweep,
         study=new_name(SWEEP),
         format=SWEEP_FORMAT,
@@ -233,7 +232,7 @@ def scaling_study(
 ) -> StudySpec:
     """The study that times ``base`` on these numbers of devices (or nodes)."""
     return StudySpec(
-        base=msgspec.structs.replace(base, run="", name="", study="", timed=False, preset="", **{axis: 1}),
+        base=without_study(base, run="", name="", preset="", **{axis: 1}),
         axis=axis,
         values=tuple(counts),
         repeats=repeats,
