@@ -14,6 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pytest
 from hypothesis import HealthCheck, settings
+from pytestqt.qtbot import QtBot
 
 from tests.durations import Durations, Recorder, longest_first
 from tests.guards import (
@@ -45,6 +46,11 @@ _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("clew", _COMMON, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("soak", _COMMON, derandomize=False, max_examples=2000)
 settings.load_profile("soak" if os.environ.get("CLEW_SOAK") == "1" else "clew")
+
+
+# What a window's test waits for comes at once on a quiet machine; pytest-qt's five seconds were too few on a busy one.
+for wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitSignals, QtBot.waitExposed):
+    wait.__kwdefaults__["timeout"] = 60_000  # type: ignore[index]
 
 
 # Nearly everything that a collection of 270 files makes stays for good, TensorFlow and Qt included: to look through it

@@ -51,7 +51,7 @@ def test_a_python_with_everything_is_kept_and_the_agent_started_anew_with_it(
     part = settings_of(softmax)
     part.interpreter.setText(sys.executable)
     part.exercises.setText(str(tmp_path))
-    with qtbot.waitSignal(part.accepted, timeout=60_000):
+    with qtbot.waitSignal(part.accepted):
         part.use.click()
         assert not part.use.isEnabled(), "it is asked while the window goes on"
     assert agent_command(places) == [sys.executable, "-P", "-m", "clew_agent", "serve", "--exercises", str(tmp_path)]
@@ -75,7 +75,7 @@ def test_what_will_not_do_is_said_and_nothing_is_changed(
     part.interpreter.setText(python)
     part.exercises.setText(folder)
     part.use.click()
-    qtbot.waitUntil(lambda: words in part.message.text(), timeout=60_000)
+    qtbot.waitUntil(lambda: words in part.message.text())
     assert not local_settings(places).path.exists()
     assert part.use.isEnabled()
     assert part.message.height() >= part.message.heightForWidth(part.message.width()), "all of it can be read"

@@ -25,10 +25,10 @@ def shown(qtbot: QtBot, program: Program) -> str:
         dialogs[:] = program.window.findChildren(TextDialog)
         return bool(dialogs)
 
-    qtbot.waitUntil(there, timeout=60_000)
+    qtbot.waitUntil(there)
     text = "\n".join(each.text() for each in dialogs[0].findChildren(QLabel))
     dialogs[0].accept()
-    qtbot.waitUntil(lambda: not program.window.findChildren(TextDialog), timeout=5000)
+    qtbot.waitUntil(lambda: not program.window.findChildren(TextDialog))
     return text
 
 
@@ -59,5 +59,5 @@ def test_a_check_that_is_killed_is_no_verdict(qtbot: QtBot, softmax: Program) ->
     found: list[tuple[int | None, str]] = []
     program = SideProcess(softmax.window, "killed")
     program.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], lambda *answer: found.append(answer))
-    qtbot.waitUntil(lambda: bool(found), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(found))
     assert found[0][0] == -1

@@ -59,7 +59,7 @@ def test_when_it_is_installed_the_agent_starts_again(
     run_instead(monkeypatch, HALF)
     renewed: list[bool] = []
     monkeypatch.setattr(softmax.session, "renew_agent", lambda: renewed.append(True), raising=False)
-    with qtbot.waitSignals([softmax.actions.setup.installed, dialog.accepted], timeout=30_000):
+    with qtbot.waitSignals([softmax.actions.setup.installed, dialog.accepted]):
         dialog.install.click()
     assert renewed == [True]
 
@@ -69,7 +69,7 @@ def test_a_failure_is_said_and_it_can_be_tried_again(
 ) -> None:
     run_instead(monkeypatch, "import sys; sys.exit('clew setup-tensorflow: there is no room.')")
     dialog.install.click()
-    qtbot.waitUntil(lambda: "there is no room." in texts(dialog), timeout=30_000)
+    qtbot.waitUntil(lambda: "there is no room." in texts(dialog))
     assert dialog.install.isEnabled()
     dialog.stop.click()
 
@@ -81,11 +81,11 @@ def test_while_it_goes_on_the_window_shows_how_far_it_is_and_cancel_stops_it(
     dialog.install.click()
     bar = dialog.findChild(ProgressBar)
     assert bar is not None
-    qtbot.waitUntil(lambda: (bar.value(), bar.maximum()) == (1, 2), timeout=30_000)
+    qtbot.waitUntil(lambda: (bar.value(), bar.maximum()) == (1, 2))
     assert "Downloading tensorflow" in texts(dialog)
     dialog.stop.click()
-    qtbot.waitUntil((tmp_path / "stopped").exists, timeout=30_000)
-    qtbot.waitUntil(dialog.install.isEnabled, timeout=30_000)
+    qtbot.waitUntil((tmp_path / "stopped").exists)
+    qtbot.waitUntil(dialog.install.isEnabled)
     dialog.stop.click()
 
 
@@ -94,6 +94,6 @@ def test_closing_the_window_stops_it(
 ) -> None:
     run_instead(monkeypatch, WAITS, str(tmp_path / "stopped"))
     dialog.install.click()
-    qtbot.waitUntil(lambda: "Downloading tensorflow" in texts(dialog), timeout=30_000)
+    qtbot.waitUntil(lambda: "Downloading tensorflow" in texts(dialog))
     softmax.close()
     assert (tmp_path / "stopped").exists()

@@ -204,10 +204,10 @@ def test_a_grip_is_dragged_beyond_its_place(view: ChartView) -> None:
 def test_a_chart_that_changes_is_drawn_with_the_next_frame_and_never_unseen(view: ChartView, qtbot: QtBot) -> None:
     painted = [Ruler.painted]
     view.touch()
-    qtbot.waitUntil(lambda: view.settled and Ruler.painted > painted[0], timeout=5000)
+    qtbot.waitUntil(lambda: view.settled and Ruler.painted > painted[0])
     view.hide()
     painted = [Ruler.painted]
     view.touch()
     assert view.settled
     view.show()
-    qtbot.waitUntil(lambda: Ruler.painted > painted[0], timeout=5000)
+    qtbot.waitUntil(lambda: Ruler.painted > painted[0])

@@ -186,7 +186,7 @@ def test_parallel_axes_say_how_much_each_setting_matters(open_window: Opener, qt
     view = program.tab(CompareTab)
     view.pages.choose("parallel")
     shown(program, qtbot)
-    qtbot.waitUntil(lambda: view.scene is not None and bool(view.scene.shares), timeout=60_000)
+    qtbot.waitUntil(lambda: view.scene is not None and bool(view.scene.shares))
     scene = shown(program, qtbot)
     assert scene.told.startswith("What mattered for test accuracy, from 24 results. Optuna says so")
     assert int(scene.shares["learning_rate"].split()[0]) > int(scene.shares["optimizer"].split()[0])
@@ -211,7 +211,7 @@ def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_w
     compare = program.tab(CompareTab)
     compare.pages.choose("parallel")
     shown(program, qtbot)
-    qtbot.waitUntil(lambda: compare.scene is not None and bool(compare.scene.shares), timeout=60_000)
+    qtbot.waitUntil(lambda: compare.scene is not None and bool(compare.scene.shares))
     run = next(iter(session.runs.values()))
 
     def news(best: float) -> CompareScene:
@@ -219,7 +219,7 @@ def test_importances_are_worked_out_once_for_the_same_results_and_never_in_the_w
         run.train(10)
         run.evaluate(best)
         program.controller.curves_changed.emit()
-        qtbot.waitUntil(lambda: compare.scene is not before, timeout=60_000)
+        qtbot.waitUntil(lambda: compare.scene is not before)
         assert compare.scene is not None
         return compare.scene
 

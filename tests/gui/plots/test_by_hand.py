@@ -47,7 +47,7 @@ def test_playing_goes_on_until_it_is_paused_or_hidden(panel: ConvergencePlots, q
     view = panel.page_of(ByHandView)
     view.timer.setInterval(1)
     QTest.mouseClick(view.play, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: not view.accessibleDescription().startswith("Step 1,"), timeout=10_000)
+    qtbot.waitUntil(lambda: not view.accessibleDescription().startswith("Step 1,"))
     assert view.play.text() == "Pause"
     QTest.mouseClick(view.play, Qt.MouseButton.LeftButton)
     assert not view.timer.isActive()

@@ -103,7 +103,7 @@ def test_of_several_runs_the_selected_one_is_plain_and_named(panel: ConvergenceP
     assert mains == [(slow.id, "Python loop"), (slow.id, "NumPy")]
     assert len(chart.drawn_lines[0]) == 4
     panel.set_runs([])
-    qtbot.waitUntil(lambda: chart_of(panel.page_of(MeasuredView)).description() == EMPTY, timeout=5000)
+    qtbot.waitUntil(lambda: chart_of(panel.page_of(MeasuredView)).description() == EMPTY)
 
 
 def test_where_a_run_has_one_line_runs_keep_their_own_colours(panel: ConvergencePlots, qtbot: QtBot) -> None:

@@ -201,7 +201,7 @@ def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
     view = show(panel, qtbot, second, first)
     assert steps_shown(view) == {700}
     panel.show_runs([first, second], first.id, "", {})
-    qtbot.waitUntil(lambda: steps_shown(view) == {100}, timeout=5000)
+    qtbot.waitUntil(lambda: steps_shown(view) == {100})
     first.history.figures.pop("norms")
     show(panel, qtbot, first)
     assert [one.figure is None for one in view.taken] == [False] * 5 + [True]
@@ -656,7 +656,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     program.window.show_tab(1)
     program.window.run_view.controls.pages.button("pictures").click()
     view = program.window.run_view.plots.page_of(PicturesView)
-    qtbot.waitUntil(lambda: view.use.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: view.use.isVisible())
     view.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"
     view.use.click()

@@ -65,7 +65,7 @@ def show(panel: ConvergencePlots, qtbot: QtBot, *runs: FakeRun) -> None:
     """Show these runs, the first one selected, as they are now."""
     panel.show_runs(runs, runs[0].id, "", {run.id: run.index for run in runs})
     panel.show_news({run.id for run in runs})
-    qtbot.waitUntil(lambda: all(kind.settled for kind in panel.shown_kinds), timeout=5000)
+    qtbot.waitUntil(lambda: all(kind.settled for kind in panel.shown_kinds))
 
 
 def history_of(panel: ConvergencePlots, run: str) -> History:
@@ -144,7 +144,7 @@ def panel(empty: ConvergencePlots, qtbot: QtBot) -> ConvergencePlots:
     for run, steps in (("1", 2000), ("2", 1000)):
         give(empty, run, 0, steps)
     empty.canvas.redraw()
-    qtbot.waitUntil(lambda: empty.canvas.settled, timeout=5000)
+    qtbot.waitUntil(lambda: empty.canvas.settled)
     return empty
 
 
@@ -157,7 +157,7 @@ def colours(image: QImage) -> set[str]:
 
 def save_csv(panel: ConvergencePlots, qtbot: QtBot, path: Path) -> None:
     """Export the values that are shown."""
-    with qtbot.waitSignal(panel.saved, timeout=10_000) as saved:
+    with qtbot.waitSignal(panel.saved) as saved:
         panel.export("csv", path)
     assert saved.args == [path]
 
@@ -191,7 +191,7 @@ def test_new_points_are_drawn_by_themselves_and_many_of_them_in_one_frame(
     drawn = panel.canvas.drawn
     assert drawn is not None
     assert drawn.scene is before
-    qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn, timeout=5000)
+    qtbot.waitUntil(lambda: panel.canvas.drawn is not drawn)
     curve = curve_of(panel, "2")
     assert curve.end is not None
     assert curve.end[0] == pytest.approx(1499, abs=4)
@@ -364,7 +364,7 @@ def test_values_are_written_in_a_thread(panel: ConvergencePlots, qtbot: QtBot, t
 def test_a_file_that_cannot_be_written_is_a_problem(
     panel: ConvergencePlots, qtbot: QtBot, tmp_path: Path, kind: str
 ) -> None:
-    with qtbot.waitSignal(panel.failed, timeout=10_000) as failed:
+    with qtbot.waitSignal(panel.failed) as failed:
         panel.export(kind, tmp_path / "missing" / f"a.{kind}")
     (trouble,) = failed.args or (None,)
     assert isinstance(trouble, Problem)
@@ -571,7 +571,7 @@ def test_a_box_zooms_into_steps_and_values_and_is_taken_back(panel: ConvergenceP
     start, end = corner + QPointF(100, 20), corner + QPointF(300, 90)
     before = [plot.span for plot in panel.canvas.scene.plots]
     drag(panel, start.toPoint(), end.toPoint())
-    qtbot.waitUntil(lambda: panel.view.is_zoomed, timeout=5000)
+    qtbot.waitUntil(lambda: panel.view.is_zoomed)
     panel.canvas.redraw()
     scene = panel.canvas.scene
     assert scene.grid.span.low == pytest.approx(frame.x_at(start.x()), rel=0.05)
@@ -646,7 +646,7 @@ def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: 
     assert step_shown(panel) == step
     assert max(d.curve.x[-1] for plot in canvas.scene.plots for d in plot.curves) == step
     assert canvas.scene.plots[0].span == span
-    qtbot.waitUntil(lambda: f"at step {step}" in canvas.accessibleDescription(), timeout=5000)
+    qtbot.waitUntil(lambda: f"at step {step}" in canvas.accessibleDescription())
 
     give(panel, "2", 1000, 500)
     assert replay.chosen == step, "who looks back is not disturbed"
@@ -662,12 +662,12 @@ def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: 
     assert step_shown(panel) is None
     assert replay.slider.value() == replay.slider.maximum()
     panel.resize(900, 250)
-    qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: not replay.isVisible())
 
 
 def test_the_handle_of_the_slider_is_below_the_step_that_is_shown(panel: ConvergencePlots, qtbot: QtBot) -> None:
     replay, frame = panel.replay, panel.canvas.chart.frames[0]
-    qtbot.waitUntil(lambda: replay.slider.x() > 0, timeout=5000)
+    qtbot.waitUntil(lambda: replay.slider.x() > 0)
     for part in (0.0, 0.5, 1.0):
         place = round(part * replay.slider.maximum())
         inside = (replay.slider.width() - 16) * place / replay.slider.maximum() + 8
@@ -685,10 +685,10 @@ def test_where_there_is_no_slider_the_curves_are_as_they_are_now(panel: Converge
     assert replay.step.text() == "step 137", "the curves' step, whatever the places are"
     assert "the value at step 137" in panel.canvas.scene.number_words
     panel.resize(900, 250)
-    qtbot.waitUntil(lambda: not replay.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: not replay.isVisible())
     assert step_shown(panel) is None
     panel.resize(900, 400)
-    qtbot.waitUntil(replay.isVisible, timeout=5000)
+    qtbot.waitUntil(replay.isVisible)
     replay.go_to(137)
     panel.set_runs(())
     assert step_shown(panel) is None
@@ -700,7 +700,7 @@ def test_playing_goes_through_a_run_to_its_end(panel: ConvergencePlots, qtbot: Q
     seen: list[int | None] = []
     replay.moved.connect(seen.append)
     replay.play.click()
-    qtbot.waitUntil(lambda: replay.play.text() == "Play", timeout=30_000)
+    qtbot.waitUntil(lambda: replay.play.text() == "Play")
     assert seen[-1] is None
     passed = [step for step in seen if step is not None]
     assert passed == sorted(passed)

@@ -75,7 +75,7 @@ def taken(surface: SurfaceView, run: str) -> int:
 
 
 def settle(surface: SurfaceView, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: surface.settled, timeout=5000)
+    qtbot.waitUntil(lambda: surface.settled)
 
 
 def pixel(surface: SurfaceView, x: float, y: float) -> QPoint:
@@ -265,6 +265,6 @@ def test_the_slider_and_play_show_the_paths_as_they_were(
     settle(surface, qtbot)
     assert [head.step for head in chart_of(surface).heads()] == [12, 12]
     replay.play.click()
-    qtbot.waitUntil(lambda: replay.play.text() == "Play", timeout=30_000)
+    qtbot.waitUntil(lambda: replay.play.text() == "Play")
     settle(surface, qtbot)
     assert [head.step for head in chart_of(surface).heads()] == [199, 49], "at the end the paths are live again"

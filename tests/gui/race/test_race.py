@@ -134,7 +134,7 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
 ) -> None:
     before = session.add("linear-regression", optimizer="sgd", learning_rate=0.03)
     session.tell(new=frozenset((before.id,)))
-    qtbot.waitUntil(lambda: program.controller.model.run() is not None, timeout=5000)
+    qtbot.waitUntil(lambda: program.controller.model.run() is not None)
     program.window.next_run.race.click()
     opened(program).go.click()
     specs = [what[1] for what in session.asked if what[0] == "start"]
@@ -176,7 +176,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
     runs[0].end()
     train(runs[5], card.metrics, 23.0, 0.0005)
     session.tell(states=frozenset(run.id for run in runs), points=frozenset((runs[0].id, runs[2].id, runs[5].id)))
-    qtbot.waitUntil(lambda: bar.entries[0].place == 1, timeout=5000)
+    qtbot.waitUntil(lambda: bar.entries[0].place == 1)
     program.actions.studies.refresh()
     assert [entry.words for entry in bar.entries[:4]] == [
         "1 Adam 0.2, step 1",
@@ -217,21 +217,21 @@ def test_the_surface_is_a_page_of_the_run_tab_and_beside_the_curves_where_there_
     program = open_window(exercise="linear-regression", catalogue=load_builtin(), size=(1280, 800))
     controls, plots = program.window.run_view.controls, program.window.run_view.plots
     program.window.show_tab(1)
-    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: controls.pages.isVisible())
     pages = [plots.page]
     for width, page in ((1920, "both"), (1280, "curves")):
         program.window.resize(width, 800)
-        qtbot.waitUntil(lambda page=page: plots.page == page, timeout=5000)  # type: ignore[misc]
+        qtbot.waitUntil(lambda page=page: plots.page == page)  # type: ignore[misc]
     assert controls.pages.button("both").isHidden()
     controls.pages.button("surface").click()
     pages.append(plots.page)
     assert controls.units.isHidden()
     program.controller.open_exercise("imagenet-bench")
-    qtbot.waitUntil(lambda: controls.pages.isHidden(), timeout=5000)
+    qtbot.waitUntil(lambda: controls.pages.isHidden())
     pages.append(plots.page)
     assert not controls.units.isHidden()
     program.controller.open_exercise("linear-regression")
-    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: controls.pages.isVisible())
     assert [*pages, plots.page] == ["curves", "surface", "curves", "surface"], "what a person chose stays"
 
 
@@ -239,17 +239,17 @@ def test_a_measurement_has_the_page_of_its_measured_plots(open_window: Opener, q
     program = open_window(exercise="vectorize", catalogue=load_builtin(), size=(1280, 800))
     controls, plots = program.window.run_view.controls, program.window.run_view.plots
     program.window.show_tab(1)
-    qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
+    qtbot.waitUntil(lambda: plots.page == "measured")
     assert controls.units.isHidden()
     assert controls.smoothing.isHidden()
     assert controls.pages.isHidden()
     controls.log.click()
     assert not plots.page_of(MeasuredView).view.log_y
     program.controller.open_exercise("linear-regression")
-    qtbot.waitUntil(lambda: controls.pages.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: controls.pages.isVisible())
     assert (plots.page, controls.units.isHidden()) == ("curves", False)
     program.controller.open_exercise("vectorize")
-    qtbot.waitUntil(lambda: plots.page == "measured", timeout=5000)
+    qtbot.waitUntil(lambda: plots.page == "measured")
 
 
 def test_a_chip_is_as_wide_as_its_words(qtbot: QtBot) -> None:

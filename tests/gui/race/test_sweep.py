@@ -209,7 +209,7 @@ def test_what_is_left_of_a_sweep_asks_for_the_consent_that_its_site_needs(
     program.controller.select(first.id)
     program.window.next_run.where.choose("site:cave")
     program.actions.studies.go_on()
-    qtbot.waitUntil(lambda: bool(program.window.findChildren(Question)), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(program.window.findChildren(Question)))
     (asked,) = program.window.findChildren(Question)
     assert not [ask for ask in session.asked if ask[0] == "continue_study"]
     asked.accept()

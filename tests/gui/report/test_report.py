@@ -41,7 +41,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     program = open_window(session, size=(1280, 800), catalogue=cards)
     reports = program.tab(ReportTab)
     program.tab(ReportTab).open()
-    qtbot.waitUntil(lambda: reports.made is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: reports.made is not None)
     view = reports
     assert view.sentence.whole().startswith("1 of 2 goals reached in 1 run.")
     assert "Test accuracy: 90.79 %; the goal is" in view.page.toPlainText()
@@ -49,7 +49,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
 
     view.name.setText("  Anna   Example ")
     view.name.editingFinished.emit()
-    qtbot.waitUntil(view.pack.isEnabled, timeout=20_000)
+    qtbot.waitUntil(view.pack.isEnabled)
     assert student_name(places) == "Anna Example"
     for kind in ("html", "pdf"):
         reports.export(kind, tmp_path / f"report.{kind}")
@@ -89,7 +89,7 @@ def test_an_answer_in_the_guide_is_kept_and_there_again(open_window: Opener, pla
     first = program.window.guide.findChildren(AnswerEdit)[0]
     first.setPlainText("Four times as many.")
     question = "How many weights does each cell have? Is the comparison fair with the same number of units?"
-    qtbot.waitUntil(lambda: read_answers(places, "rnn") == {question: "Four times as many."}, timeout=10_000)
+    qtbot.waitUntil(lambda: read_answers(places, "rnn") == {question: "Four times as many."})
     program.controller.open_exercise("softmax")
     assert {box.toPlainText() for box in program.window.guide.findChildren(AnswerEdit)} == {""}
     program.controller.open_exercise("rnn")
@@ -114,7 +114,7 @@ def test_an_answer_in_the_guide_ticks_the_goal_that_asks_for_it(
     why = "Run 1 does not count: the question has no answer yet."
     assert row().endswith(f"{why} The goal counts only with an answer to “Why is it so?”.")
     program.window.guide.findChildren(AnswerEdit)[0].setPlainText("It must be.")
-    qtbot.waitUntil(lambda: row() == "Goal: 90.79 %, reached. Reached in run 1.", timeout=10_000)
+    qtbot.waitUntil(lambda: row() == "Goal: 90.79 %, reached. Reached in run 1.")
 
 
 def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, places: Places, qtbot: QtBot) -> None:
@@ -134,7 +134,7 @@ def test_a_recording_is_offered_and_played_by_the_slider(open_window: Opener, pl
         RunState.FINISHED,
         "a1dd96b9-449c-452b-afdd-27f278337585",
     )
-    qtbot.waitUntil(lambda: (replay.chosen or 0) > 50, timeout=10_000)
+    qtbot.waitUntil(lambda: (replay.chosen or 0) > 50)
     program.tab(ClusterTab).open()
     cluster = program.tab(ClusterTab)
     replay.go_to(100)

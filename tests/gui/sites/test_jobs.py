@@ -62,6 +62,6 @@ def test_the_list_says_how_long_a_login_stays_and_logging_out_ends_it(
     session.add_job(run, JobStage.RUNNING)
     dialog = open_list(open_window, qtbot, session)
     said = "A login that asks you something stays for 30 min after its last use."
-    qtbot.waitUntil(lambda: dialog.login.text() == said, timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.login.text() == said)
     dialog.log_out.click()
-    qtbot.waitUntil(ended.is_set, timeout=10_000)
+    qtbot.waitUntil(ended.is_set)

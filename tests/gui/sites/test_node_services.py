@@ -72,13 +72,11 @@ class NodePanel:
         return Opened.all[-1]
 
     def says(self, text: str) -> None:
-        self._qtbot.waitUntil(
-            lambda: [told.text for told in self.services.statuses().values()] == [text], timeout=10_000
-        )
+        self._qtbot.waitUntil(lambda: [told.text for told in self.services.statuses().values()] == [text])
 
     def shown(self, number: int) -> Path:
         """The page that the browser was led through the last time."""
-        self._qtbot.waitUntil(lambda: len(self.pages) == number, timeout=10_000)
+        self._qtbot.waitUntil(lambda: len(self.pages) == number)
         return Path(urlsplit(self.pages[-1]).path)
 
 
@@ -110,7 +108,7 @@ def test_jupyter_starts_opens_the_browser_once_and_again_when_it_is_wanted(panel
     assert len(panel.pages) == 1, "the browser is not opened again by itself"
     assert panel.open() is opened
     panel.shown(2)
-    qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
+    qtbot.waitUntil(lambda: not page.exists())
 
 
 def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel, qtbot: QtBot) -> None:
@@ -120,7 +118,7 @@ def test_it_ends_with_the_allocation_and_can_be_started_anew(panel: NodePanel, q
     first.tell(ServiceNews("The allocation has ended.", over=True))
     panel.says("Jupyter ended with the allocation.")
     assert panel.services.statuses()[panel.job.id].url == ""
-    qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
+    qtbot.waitUntil(lambda: not page.exists())
     assert panel.open() is not first
 
 
@@ -133,7 +131,7 @@ def test_a_page_that_a_slow_browser_takes_after_the_end_is_removed(panel: NodePa
     panel.says("Jupyter ended with the allocation.")
     assert page.exists()
     panel.browser_goes_on.set()
-    qtbot.waitUntil(lambda: not page.exists(), timeout=10_000)
+    qtbot.waitUntil(lambda: not page.exists())
 
 
 def test_a_refusal_is_told_as_a_problem(panel: NodePanel) -> None:
@@ -153,7 +151,7 @@ def test_without_a_browser_the_address_is_there_to_be_copied(panel: NodePanel) -
 def test_what_is_closed_tells_nothing_more_and_is_closed_elsewhere(panel: NodePanel, qtbot: QtBot) -> None:
     opened = panel.open()
     panel.services.close(panel.job.id)
-    qtbot.waitUntil(opened.closed.is_set, timeout=10_000)
+    qtbot.waitUntil(opened.closed.is_set)
     opened.tell(ServiceNews("jupyter is open.", URL))
     qtbot.wait(50)
     assert panel.services.statuses() == {}
@@ -199,21 +197,21 @@ def test_tensorboard_is_one_program_and_its_page_is_shown_each_time(
 ) -> None:
     one = board("import os, time; print(f'http://127.0.0.1:4711/?token={os.getpid()}', flush=True); time.sleep(300)")
     one.shown.open()
-    qtbot.waitUntil(lambda: len(one.pages) == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: len(one.pages) == 1)
     one.shown.open()
-    qtbot.waitUntil(lambda: len(one.pages) == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: len(one.pages) == 2)
     assert one.pages[0] == one.pages[1]
     assert "token=" in one.pages[0]
     one.shown.close()  # the guards see that the program has ended
     one.shown.open()
-    qtbot.waitUntil(lambda: len(one.pages) == 3, timeout=10_000)
+    qtbot.waitUntil(lambda: len(one.pages) == 3)
     assert one.pages[2] != one.pages[0]
 
 
 def test_a_tensorboard_that_does_not_start_is_a_problem(board: Callable[[str], Board], qtbot: QtBot) -> None:
     one = board("raise SystemExit(2)")
     one.shown.open()
-    qtbot.waitUntil(lambda: bool(one.problems), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(one.problems))
     assert one.problems[0].code == "tensorboard.start"
     assert "clew open tensorboard" in one.problems[0].hint
 

@@ -69,7 +69,7 @@ def test_too_much_time_marks_its_field_and_offers_less_time_or_a_partition(
     where = program.window.next_run.where
     assert where.form is not None
     time = where.form.form.row("time")
-    qtbot.waitUntil(lambda: time.remark is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: time.remark is not None)
     assert where.form.fold.button.isChecked(), "the fields are in sight"
     assert time.error.text() == "The job asks for 1 hour; the limit of debug is 2 minutes."
     assert time.editor.widget().property("state") == "bad"
@@ -123,7 +123,7 @@ def shown(program: Program, qtbot: QtBot) -> list[SitesDialog]:
     def found() -> list[SitesDialog]:
         return [one for one in program.window.findChildren(SitesDialog) if one.isVisible()]
 
-    qtbot.waitUntil(lambda: bool(found()), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(found()))
     return found()
 
 
@@ -150,7 +150,7 @@ def test_the_modules_of_a_site_complete_its_field(program: Program, qtbot: QtBot
     assert offered(program) == ["Modules…", "Edit site…"]
     press(program, "Modules…")
     (edited,) = shown(program, qtbot)
-    qtbot.waitUntil(lambda: edited.message.whole().startswith("3 modules"), timeout=10_000)
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("3 modules"))
     field = modules_of(edited)
     QTest.keyClicks(field, "python/3.11, TENSOR")
     completer = field.completer()
@@ -176,7 +176,7 @@ def test_a_chosen_module_comes_after_the_others_and_for_the_one_that_cannot_be_l
     program.sites._modules = lambda *_: ("gcc/13", "tensorflow/2.16")
     program.sites.show_modules("cave", "tensorflow/2.1")
     (edited,) = shown(program, qtbot)
-    qtbot.waitUntil(lambda: names_of(edited).isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: names_of(edited).isVisible())
     popup = names_of(edited)
     popup.setCurrentIndex(popup.model().index(1, 0))
     QTest.keyClick(popup, Qt.Key.Key_Return)
@@ -195,10 +195,10 @@ def test_the_modules_of_a_site_wait_while_somebody_types_elsewhere(program: Prog
     program.sites._modules = late
     program.sites.show_modules("cave")
     (edited,) = shown(program, qtbot)
-    qtbot.waitUntil(lambda: edited.message.whole().startswith("Asking"), timeout=10_000)
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("Asking"))
     edited.form.focus("user")
     answer.set()
-    qtbot.waitUntil(lambda: edited.message.whole().startswith("2 modules"), timeout=10_000)
+    qtbot.waitUntil(lambda: edited.message.whole().startswith("2 modules"))
     assert not names_of(edited).isVisible()
     edited.reject()
 
@@ -217,13 +217,13 @@ def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none
     step = Step("Modules", "wrong", "Not there.", "Name another.", "", (list_modules("cave", "tensorflow/2.1"),))
     doctor = DoctorDialog(first, Appearance(), "The Cave", lambda *_: iter((step,)), program.sites._doctor_buttons)
     doctor.open()
-    qtbot.waitUntil(lambda: len(doctor.steps) == 1 and not doctor.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: len(doctor.steps) == 1 and not doctor.busy)
     next(one for one in doctor.findChildren(Button) if one.accessibleName() == "Modules…").click()
     asking = "tensorflow/2.1 cannot be loaded. Asking The Cave for its modules …"
-    qtbot.waitUntil(lambda: first.message.whole() == asking, timeout=10_000)
+    qtbot.waitUntil(lambda: first.message.whole() == asking)
     first.choose("local")
     answer.set()
-    qtbot.waitUntil(lambda: first.message.whole() == f"The Cave: {refused}", timeout=10_000)
+    qtbot.waitUntil(lambda: first.message.whole() == f"The Cave: {refused}")
     assert shown(program, qtbot) == [first]
     first.reject()
 
@@ -234,7 +234,7 @@ def test_a_finding_of_the_doctor_has_its_ways_out_as_buttons(program: Program, q
         program.window, Appearance(), "The Cave", lambda _stop, _node: iter((step,)), program.sites._doctor_buttons
     )
     dialog.open()
-    qtbot.waitUntil(lambda: len(dialog.steps) == 1 and not dialog.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: len(dialog.steps) == 1 and not dialog.busy)
     names = [one.accessibleName() for one in dialog.findChildren(Button)]
     assert "Change account" in names
     assert names.count("Check a node") == 0, "the dialog has its own button for that"

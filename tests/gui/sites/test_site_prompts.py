@@ -73,14 +73,14 @@ class Asked:
         return not self._thread.is_alive()
 
     def wait(self, qtbot: QtBot) -> str | None:
-        qtbot.waitUntil(lambda: self.over, timeout=10_000)
+        qtbot.waitUntil(lambda: self.over)
         self._thread.join()
         return self.answer
 
 
 def shown(asker: WindowPrompter, qtbot: QtBot) -> PromptDialog:
     """The dialog that is open."""
-    qtbot.waitUntil(lambda: asker.dialog is not None and asker.dialog.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: asker.dialog is not None and asker.dialog.isVisible())
     assert isinstance(asker.dialog, PromptDialog)
     return asker.dialog
 
@@ -129,7 +129,7 @@ def test_several_questions_get_a_dialog_each_one_after_the_other(asker: WindowPr
         seen.append(dialog)
         dialog.field.setText(answer)
         dialog.go.click()
-        qtbot.waitUntil(lambda d=dialog: asker.dialog is not d, timeout=10_000)  # type: ignore[misc]
+        qtbot.waitUntil(lambda d=dialog: asker.dialog is not d)  # type: ignore[misc]
     assert {one.wait(qtbot) for one in asked} == {"one", "two"}
 
 
@@ -171,7 +171,7 @@ def test_a_dialog_that_nobody_waits_for_any_more_goes_away(window: QWidget, qtbo
     hasty = WindowPrompter(Appearance(), window, patience_s=0.2)
     asked = Asked(hasty, PASSWORD)
     assert asked.wait(qtbot) is None
-    qtbot.waitUntil(lambda: hasty.dialog is None, timeout=10_000)
+    qtbot.waitUntil(lambda: hasty.dialog is None)
     hasty.close()
 
 
@@ -200,7 +200,7 @@ def test_what_needs_no_answer_is_told_from_any_thread_until_the_window_closes(
         thread.join()
 
     tell()
-    qtbot.waitUntil(lambda: heard == ["You stay logged in."], timeout=10_000)
+    qtbot.waitUntil(lambda: heard == ["You stay logged in."])
     asker.close()
     tell()
     QCoreApplication.processEvents()
@@ -215,18 +215,18 @@ def test_what_a_server_says_is_shown_in_front_of_what_is_open(
     heard: list[str] = []
     asker.announced.connect(heard.append)
     asker.show_message(words)
-    qtbot.waitUntil(lambda: heard == [words], timeout=10_000)
+    qtbot.waitUntil(lambda: heard == [words])
     asked = Asked(asker, CODE)
     question = shown(asker, qtbot)
     asker.show_message(words)
-    qtbot.waitUntil(lambda: bool(question.findChildren(FittedDialog)), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(question.findChildren(FittedDialog)))
     (front,) = question.findChildren(FittedDialog)
     assert "Visit https://login.example.org" in texts(front)
     front.reject()
     question.reject()
     assert asked.wait(qtbot) is None
     asker.show_message(long)
-    qtbot.waitUntil(lambda: any("A rule." in texts(one) for one in window.findChildren(FittedDialog)), timeout=10_000)
+    qtbot.waitUntil(lambda: any("A rule." in texts(one) for one in window.findChildren(FittedDialog)))
     assert heard == [words]
 
 

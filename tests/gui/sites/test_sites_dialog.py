@@ -418,7 +418,7 @@ def test_checks_that_were_not_made_for_one_reason_are_one_line(parent: QWidget, 
     patient.go.release(99)
     dialog = DoctorDialog(parent, Appearance(), "The cave", patient)
     dialog.show()
-    qtbot.waitUntil(lambda: not dialog.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not dialog.busy)
     assert dialog.count.text() == "1 passed, 1 failed, 29 not checked"
     rows = dialog.findChildren(StepRow)
     assert [row.accessibleName().partition(":")[0] for row in rows] == ["Login node", "Python", "28 checks", "Last"]
@@ -431,10 +431,10 @@ def test_each_finding_stands_there_as_it_comes_with_what_mends_it(
 ) -> None:
     assert doctor.count.text() == "Checking …"
     patient.go.release()
-    qtbot.waitUntil(lambda: doctor.steps == [RIGHT], timeout=10_000)
+    qtbot.waitUntil(lambda: doctor.steps == [RIGHT])
     assert doctor.count.text() == "1 passed, still checking …"
     patient.go.release()
-    qtbot.waitUntil(lambda: not doctor.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not doctor.busy)
     assert doctor.count.text() == "1 passed, 1 failed"
     assert "Load the module Python/3.11.3." in read(doctor)
     doctor.copy()
@@ -450,13 +450,13 @@ def test_it_can_be_stopped_and_begun_again_also_with_a_job_on_a_node(
     doctor: DoctorDialog, patient: Patient, qtbot: QtBot
 ) -> None:
     patient.go.release()
-    qtbot.waitUntil(lambda: len(doctor.steps) == 1, timeout=10_000)
+    qtbot.waitUntil(lambda: len(doctor.steps) == 1)
     with qtbot.waitSignal(doctor.ended):
         doctor.again.click()
     assert patient.stop.is_set(), "the doctor hears of it"
     patient.go.release(3)
     doctor.node.click()
-    qtbot.waitUntil(lambda: not doctor.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not doctor.busy)
     assert patient.calls == [False, True]
     assert [step.title for step in doctor.steps] == ["Login node", "Python"]
 
@@ -466,7 +466,7 @@ def test_only_what_has_nodes_offers_to_check_one(
     parent: QWidget, qtbot: QtBot, node: bool | None, offered: bool
 ) -> None:
     dialog = DoctorDialog(parent, Appearance(), "The cave", lambda _stop, _node: iter([RIGHT]), node=node)
-    qtbot.waitUntil(lambda: not dialog.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: not dialog.busy)
     assert dialog.node.isVisibleTo(dialog) is offered
 
 
@@ -482,6 +482,6 @@ def test_an_error_that_nobody_expected_is_a_finding(parent: QWidget, qtbot: QtBo
 
     for examine, states in ((broken, ["right", "wrong"]), (never_begun, ["wrong"])):
         dialog = DoctorDialog(parent, Appearance(), "The cave", examine)
-        qtbot.waitUntil(lambda d=dialog: not d.busy, timeout=10_000)  # type: ignore[misc]
+        qtbot.waitUntil(lambda d=dialog: not d.busy)  # type: ignore[misc]
         assert [step.state for step in dialog.steps] == states
         assert "ZeroDivisionError: oh" in dialog.report()

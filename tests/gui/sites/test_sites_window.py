@@ -310,7 +310,7 @@ def test_hosts_of_the_ssh_configuration_are_offered(
     there = local_line(tmp_path / "there", dialog.draft().site, **login)[0]
     monkeypatch.setattr("clew_gui.views.actions.site_actions.open_connection", lambda *_: there)
     dialog.form.find_button.click()
-    qtbot.waitUntil(dialog.save.isEnabled, timeout=20_000)
+    qtbot.waitUntil(dialog.save.isEnabled)
     assert dialog.message.whole() == "Found mnsubmit (MinoTauro): jobs will go to its queue."
     dialog.save.click()
     dialog.reject()
@@ -329,11 +329,11 @@ def test_a_site_that_cannot_be_looked_at_says_so_below_its_scheduler(
     dialog.begin_blank("away", Site(host="127.0.0.1", port=port))
     dialog.form.find_button.click()
     field = dialog.form.row("scheduler")
-    qtbot.waitUntil(lambda: "127.0.0.1" in field.error.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "127.0.0.1" in field.error.text())
     assert dialog.form.find_button.isEnabled(), "one may try again"
     dialog.begin_blank("strange", Site(host="login", prologue="curl evil"))
     dialog.form.find_button.click()
-    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(Question)), timeout=20_000)
+    qtbot.waitUntil(lambda: any(one.isVisible() for one in dialog.findChildren(Question)))
     next(one for one in dialog.findChildren(Question) if one.isVisible()).reject()
     assert dialog.form.find_button.isEnabled()
     dialog._leaving = True
@@ -352,7 +352,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     images, labels = np.zeros((60, 28, 28), np.uint8), np.zeros(60, np.uint8)
     np.savez(mine, x_train=images, y_train=labels, x_test=images, y_test=labels)
     form.data_choice.use(mine)
-    qtbot.waitUntil(form.run.isEnabled, timeout=30_000)
+    qtbot.waitUntil(form.run.isEnabled)
     place = form.place()
     assert place is not None
     assert (place.data, form.spec().data) == (mine, mine)
@@ -374,7 +374,7 @@ def test_a_folder_of_own_exercises_goes_along(open_window: Opener, cave: Places,
     program = open_window(session)
     program.window.next_run.where.choose("site:cave")
     program.window.next_run.run.click()
-    qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(session.asked))
     assert session.asked[0][2] == Place(site="cave", exercises=str(tmp_path))
 
 
@@ -549,7 +549,7 @@ def test_a_study_is_measured_where_the_form_says(open_window: Opener, cave: Plac
     view.repeats.setText("1")
     assert view.measure.isEnabled()
     view.measure.click()
-    qtbot.waitUntil(lambda: bool(session.asked), timeout=10_000)
+    qtbot.waitUntil(lambda: bool(session.asked))
     asked, specs, place = session.asked[0]
     assert (asked, place) == ("start_runs", Place(site="cave", allocation=AllocationRequest(gpus=4)))
     assert [spec.devices for spec in specs] == [1, 2, 4]  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ def shown(program: Program, session: FakeSession, qtbot: QtBot, words: str) -> S
     """The tab once its sentence has these words."""
     session.tell(new=frozenset(session.runs), states=frozenset(session.runs))
     view = program.tab(SpeedupTab)
-    qtbot.waitUntil(lambda: words in view.sentence.text(), timeout=5000)
+    qtbot.waitUntil(lambda: words in view.sentence.text())
     return view
 
 
@@ -206,7 +206,7 @@ def test_a_point_says_its_value_and_plots_make_room(program: Program, session: F
     view.setMinimumWidth(0)
     view.resize(500, 700)
     assert view.box.direction() is QBoxLayout.Direction.TopToBottom
-    qtbot.waitUntil(lambda: view.table.horizontalScrollBar().maximum() > 0, timeout=5000)
+    qtbot.waitUntil(lambda: view.table.horizontalScrollBar().maximum() > 0)
 
 
 def test_the_strategy_of_the_form_is_measured_over_what_it_spreads(program: Program) -> None:

@@ -45,6 +45,6 @@ def test_findings_of_the_doctor_wrap_to_its_width(qtbot: QtBot) -> None:
     steps = (Step("Data", "wrong", f"{PATH}: not found.", f"Copy it to {PATH * 3}.", where="student@login:2222"),)
     dialog = DoctorDialog(parent, Appearance(), "The Cave", lambda _stop, _node: iter(steps))
     dialog.open()
-    qtbot.waitUntil(lambda: bool(dialog.steps) and not dialog.busy, timeout=10_000)
+    qtbot.waitUntil(lambda: bool(dialog.steps) and not dialog.busy)
     assert dialog._list.minimumSizeHint().width() <= dialog._area.viewport().width()
     assert dialog._area.horizontalScrollBar().maximum() == 0

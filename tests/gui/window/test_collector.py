@@ -49,7 +49,7 @@ def test_a_widget_in_a_circle_ends_in_the_guis_thread_and_only_there(qtbot: QtBo
     busy.start()
     busy.join()
     assert ended == [], "another thread made enough for many collections"
-    qtbot.waitUntil(lambda: bool(ended), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(ended))
     assert ended == [threading.main_thread()]
     assert not gc.isenabled()
 

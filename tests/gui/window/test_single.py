@@ -16,7 +16,7 @@ def test_a_second_start_asks_the_first_window_to_come_forward(qtbot: QtBot, tmp_
     first, second, other = OneWindow(tmp_path / "a"), OneWindow(tmp_path / "a"), OneWindow(tmp_path / "b")
     assert first.claim()
     first.listen()
-    with qtbot.waitSignal(first.raised, timeout=5000):
+    with qtbot.waitSignal(first.raised):
         assert not second.claim()
     assert other.claim(), "another home has a window of its own"
     other.release()
@@ -29,7 +29,7 @@ def test_the_first_window_opens_the_file_of_a_second_start(qtbot: QtBot, tmp_pat
     first, second = OneWindow(tmp_path), OneWindow(tmp_path)
     assert first.claim()
     first.listen()
-    with qtbot.waitSignal(first.raised, timeout=5000) as heard:
+    with qtbot.waitSignal(first.raised) as heard:
         assert not second.claim("/home/Zoë/anna 1.clew.zip")
     assert heard.args == ["/home/Zoë/anna 1.clew.zip"]
     first.release()
@@ -61,7 +61,7 @@ def test_a_start_waits_for_a_window_that_has_just_begun_and_does_not_listen_yet(
     again.start()
     assert asked.wait(30)
     assert not found, "the first window is not painted"
-    with qtbot.waitSignal(first.raised, timeout=30_000):
+    with qtbot.waitSignal(first.raised):
         first.listen()
     again.join(30)
     assert found == [False]
@@ -96,6 +96,6 @@ def test_what_a_killed_window_left_keeps_nobody_out(qtbot: QtBot, tmp_path: Path
     assert next_one.claim()
     another = OneWindow(tmp_path, patience=0.1)
     next_one.listen()
-    with qtbot.waitSignal(next_one.raised, timeout=5000):
+    with qtbot.waitSignal(next_one.raised):
         assert not another.claim(), "the lock was taken over, not passed by"
     next_one.release()

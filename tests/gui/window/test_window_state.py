@@ -351,7 +351,7 @@ def test_a_file_that_is_no_data_set_is_found_out_before_a_run(softmax: Program, 
     theme.write_text('"""Design tokens."""\n')
     form.data_choice.use(str(theme))
     assert not form.run.isEnabled(), "it is being looked into"
-    qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip(), timeout=30_000)
+    qtbot.waitUntil(lambda: "is not a data set that Clew can read" in form.run.toolTip())
     assert form.data_choice.choose.isVisible()
     assert "mnist.pkl.gz" in form.data_choice.message.text()
     form.data_choice.use("digits")
