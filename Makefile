@@ -17,7 +17,7 @@ SOAK_MINUTES ?=
 # All but the module of a process that others are copies of, which Windows has not.
 FOR_WINDOWS = $(filter-out %/processes/nursery.py, $(shell git ls-files 'shared/*.py' 'agent/*.py' 'gui/*.py'))
 
-.PHONY: help setup run test test-fast test-newest test-windows check format docs bench soak fuzz gpu-check cluster-up cluster-down constraints newer packages
+.PHONY: help setup run test test-fast test-newest nightly test-windows check format docs bench soak fuzz gpu-check cluster-up cluster-down constraints newer packages
 
 help:
 	@echo "make run            open the window; without a display run an exercise headless and write a picture"
@@ -25,6 +25,7 @@ help:
 	@echo "                    some with Windows Python under Wine, where it can be set up (root, apt)"
 	@echo "make test-fast      run those of tests/unit, tests/contract and tests/gui"
 	@echo "make test-newest    run tests/unit and tests/contract with Python 3.13, in .venv-newest (NEWEST_PYTHON names it)"
+	@echo "make nightly        run what make test leaves out: that networks learn, and more cases of what it shows"
 	@echo "make test-windows   run tests/unit and tests/contract with Windows Python under Wine, as root (PYTEST_ARGS)"
 	@echo "make check          lint, types, import rules, generated files, size, the site of the docs"
 	@echo "make format         let ruff rewrite what it can"
@@ -51,7 +52,7 @@ ifneq ($(PYTEST_ARGS),)
 else
 	@mkdir -p build
 	@$(PYTEST) -n $(CLUSTERS) tests/cluster $(SLOWEST) >build/cluster-tests.txt 2>&1 & clusters=$$!; \
-	status=0; $(PYTEST) -n $(WORKERS) tests --ignore tests/cluster $(SLOWEST) || status=$$?; \
+	status=0; $(PYTEST) -n $(WORKERS) -m "not nightly" tests --ignore tests/cluster $(SLOWEST) || status=$$?; \
 	echo "The mini cluster's tests:"; wait $$clusters || [ $$? = 5 ] || status=1; cat build/cluster-tests.txt; exit $$status
 	@packaging/windows/test.sh --quick
 endif
@@ -62,6 +63,9 @@ test-fast: setup
 test-newest:
 	@CLEW_VENV=.venv-newest PYTHON=$(NEWEST_PYTHON) packaging/setup.sh
 	@$(subst $(PY),.venv-newest/bin/python,$(PYTEST)) -n $(WORKERS) tests/unit tests/contract $(PYTEST_ARGS)
+
+nightly: setup
+	@$(PYTEST) -n $(WORKERS) -m nightly tests $(PYTEST_ARGS)
 
 test-windows: setup
 	@packaging/windows/test.sh $(PYTEST_ARGS)

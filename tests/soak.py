@@ -101,12 +101,11 @@ FAULTS = (
         ),
     ),
 )
-OTHERS = (
-    ("slides", ("tests/exercises/test_cnn.py::test_the_slides_values_give_the_known_accuracy",)),
+PLAYED = [
+    *((one.what, one.tests) for one in FAULTS),
     ("properties", ("-m", "hypothesis", "tests/unit", "tests/contract")),
-)
-"""In later rounds all steps of the slides, and more examples for the property tests."""
-PLAYED = [*((one.what, one.tests) for one in FAULTS), *OTHERS]
+]
+"""In later rounds also more examples for the property tests."""
 _PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 _NO_TESTS = 5
 """Pytest's exit status where no test was left."""

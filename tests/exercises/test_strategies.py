@@ -33,6 +33,11 @@ NETWORKS = [
     Case(exercise="activations", values={"steps": 10, "layers": 2, "activation": "relu"}, column=2),
 ]
 """Losses, and of the last one the norm of a gradient."""
+SPREAD = [
+    pytest.param(2, [SOFTMAX, FULL], id="2"),
+    pytest.param(4, [SOFTMAX, FULL], id="4"),
+    pytest.param(2, [SOFTMAX, CNN, *NETWORKS], id="2, each network", marks=pytest.mark.nightly),
+]
 EVERY_STEP = {"average_every": 1}
 
 Alone = Callable[[Case], Outcome]
@@ -68,10 +73,9 @@ def differ(one: Outcome, other: Outcome) -> float:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("devices", [2, 4])
-def test_several_devices_train_as_one_does(devices: int, alone: Alone, spread: SpreadOut) -> None:
+@pytest.mark.parametrize(("devices", "cases"), SPREAD)
+def test_several_devices_train_as_one_does(devices: int, cases: list[Case], alone: Alone, spread: SpreadOut) -> None:
     """Batches of 50 and 22 on 4 devices are filled up; dropout, augmentation and batch normalisation are the same."""
-    cases = [SOFTMAX, FULL, *([CNN, *NETWORKS] if devices == 2 else ())]
     outcomes = spread(devices, cases)
     for case, spread_out in zip(cases, outcomes, strict=True):
         single = alone(case)
