@@ -104,6 +104,7 @@ def test_the_lanes_of_the_race_train_with_the_same_images(small_digits: DataSet)
     assert not np.array_equal(few["loss"], plain["loss"])
 
 
+@pytest.mark.nightly
 def test_wrong_labels_are_learned_by_heart_unless_something_is_done_about_it(small_digits: DataSet) -> None:
     error = {}
     values: dict[str, Value] = {"images": 300, "wrong_labels": 0.2, "learning_rate": 0.003, "steps": 500}

@@ -32,6 +32,7 @@ def image_folder(root: Path) -> Path:
     return root
 
 
+@pytest.mark.nightly
 def test_two_devices_train_alexnet_as_one_does() -> None:
     case = Case(exercise="imagenet-bench", values=TINY, data="")
     (two,) = spread(2, [case])
