@@ -139,7 +139,18 @@ def test_it_imports_nothing_for_a_supervisor_that_died_before_the_kernel_was_ask
     assert (done.stdout, done.returncode) == ("nothing imported\n", 0), done.stderr
 
 
-def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]) -> None:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 30 steps in a fresh interpreter."""
+    folder = tmp_path_factory.mktemp("alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLEW_HOME", str(folder / "home"))
+        spec = write_spec(folder, "softmax", data="digits", params={"steps": 30})
+        assert agent("run", spec, "--out", folder / "run").returncode == 0
+    return folder / "run"
+
+
+def test_a_run_in_it_is_the_same_run(alone: Path, serving: Callable[..., tuple[Agent, Viewer]]) -> None:
     server, viewer = serving()
     folder = find_places().runs
     spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000001", data="digits", params={"steps": 30})
@@ -148,15 +159,11 @@ def test_a_run_in_it_is_the_same_run(tmp_path: Path, serving: Callable[..., tupl
     viewer.journal(spec.run)
     assert verify_run(folder / spec.run).findings == ()
     assert "Starting -P -m clew_agent guard" not in server.log.read_text(), "no interpreter was started for it"
-    alone = write_spec(tmp_path, "softmax", data="digits", params={"steps": 30})
-    assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
-    assert curve(folder / spec.run) == curve(tmp_path / "alone")
-    assert held_out(folder / spec.run) == held_out(tmp_path / "alone")
+    assert curve(folder / spec.run) == curve(alone)
+    assert held_out(folder / spec.run) == held_out(alone)
 
 
-def test_a_run_that_a_standby_takes_is_the_same_run(
-    tmp_path: Path, serving: Callable[..., tuple[Agent, Viewer]]
-) -> None:
+def test_a_run_that_a_standby_takes_is_the_same_run(alone: Path, serving: Callable[..., tuple[Agent, Viewer]]) -> None:
     server, viewer = serving("--no-fork")
     waiting = wait_until(lambda: titled(server, "clew-agent trainer standby"), "a standby that is ready")
     spec = RunSpec(exercise="softmax", run="9e107d9d-372b-4a25-9b3c-000000000003", data="digits", params={"steps": 30})
@@ -167,10 +174,8 @@ def test_a_run_that_a_standby_takes_is_the_same_run(
     begun = next(event for event in events(folder) if isinstance(event, Attempt))
     assert begun.pid == waiting.pid
     assert verify_run(folder).findings == ()
-    alone = write_spec(tmp_path, "softmax", data="digits", params={"steps": 30})
-    assert agent("run", alone, "--out", tmp_path / "alone").returncode == 0
-    assert curve(folder) == curve(tmp_path / "alone")
-    assert held_out(folder) == held_out(tmp_path / "alone")
+    assert curve(folder) == curve(alone)
+    assert held_out(folder) == held_out(alone)
     another = wait_until(lambda: titled(server, "clew-agent trainer standby"), "the next one")
     server.kill()
     wait_until(lambda: not psutil.pid_exists(another.pid), "its end, with the agent's")
