@@ -146,7 +146,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEW_HOME", str(folder / "home"))
         spec = write_spec(folder, "softmax", data="digits", params={"steps": 30})
-        assert agent("run", spec, "--out", folder / "run").returncode == 0
+        assert agent("run", spec, "--out", folder / "run", fresh=True).returncode == 0
     return folder / "run"
 
 
@@ -237,15 +237,18 @@ def test_guard_and_trainer_outlive_nursery_and_supervisor_and_a_successor_adopts
     assert seal.writer == "guard"
 
 
-def test_compiled_programs_are_kept_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("warm")
+def test_compiled_programs_are_kept_and_a_damaged_one_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a cache of its own: the user's may hold this very program already."""
     private = tmp_path / "private"
-    env = one_thread() | {"XDG_RUNTIME_DIR": str(private)}
     private.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(private))
 
     def run(name: str) -> list[bytes]:
         spec = write_spec(tmp_path, "linear-regression", params={"steps": 40})
-        subprocess.run(command("run", spec, "--out", tmp_path / name, "--quiet"), env=env, check=True, timeout=100)
+        assert agent("run", spec, "--out", tmp_path / name).returncode == 0
         return curve(tmp_path / name)
 
     first = run("first")
