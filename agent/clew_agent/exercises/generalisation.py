@@ -105,7 +105,7 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
 def error(of: str, label: str) -> lesson.MetricSpec:
     """The share of wrong answers in one set of images."""
-    return lesson.MetricSpec(name=f"{of}_error", label=label, per_step=False, better="lower", format="percent")
+    return lesson.at_evaluation(f"{of}_error", label, "lower", format="percent")
 
 
 class Generalisation(lesson.Exercise[GeneralisationSettings]):
@@ -118,89 +118,10 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
     course = "Jülich, deep learning on JURECA; CINECA, best practices"
     minutes = 40
     summary = "Train with few images, see the training error leave the validation error behind, and close the gap."
-    Settings = GeneralisationSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "classes"
     jit = False  # XLA cannot move images
-    metrics = (
-        lesson.LOSS,
-        lesson.MetricSpec(name="train_loss", label="Loss of training images", per_step=False, better="lower"),
-        lesson.VALIDATION_LOSS,
-        lesson.TEST_LOSS,
-        error("train", "Training error"),
-        error("validation", "Validation error"),
-        lesson.MetricSpec(
-            name="validation_vote", label="Error of the vote", per_step=False, better="lower", format="percent"
-        ),
-        lesson.MetricSpec(
-            name="validation_disagreement", label="Answers unlike the vote", per_step=False, format="percent"
-        ),
-        error("test", "Test error"),
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_ACCURACY,
-    )
-    plots = (
-        lesson.PlotSpec(
-            id="error", title="Error", metrics=("validation_error", "train_error", "validation_vote"), format="percent"
-        ),
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("validation_loss", "train_loss"), log=True),
-    )
-    pictures = (
-        lesson.Gallery("mistakes", "Wrong answers to validation images"),
-        lesson.HistogramPlot("weights", "Weights of the first layer", log_y=True),
-        lesson.Distributions("spread", "Weights of each layer over the steps"),
-        lesson.Bars("votes", "Answers of the networks to validation images", labels=VOTES),
-    )
-    picture_seconds = 1.0
-    baseline = "nothing"
-    presets = (
-        lesson.preset("nothing", "No remedy", "1000 images that are learned by heart."),
-        lesson.preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
-        lesson.preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
-        lesson.preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
-        lesson.preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
-        lesson.preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
-        lesson.preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
-        lesson.preset(
-            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, images=200, units=64, networks=3
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "mnist",
-            "Test error 6 %",
-            "test_error <= 0.06 on mnist",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
-        lesson.goal(
-            "digits",
-            "Test error 8.5 % on the small digits",
-            "test_error <= 0.085 on digits",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
-    )
-    goal_details = {
-        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-    }
-    races = (
-        lesson.race(
-            "remedies",
-            "Race of remedies",
-            "validation_error",
-            2000,
-            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
-            lesson.lane(
-                "nothing",
-            ),
-            lesson.lane("L2 penalty", l2=1e-3),
-            lesson.lane("dropout", dropout=0.5),
-            lesson.lane("augmentation", augmentation=True),
-            lesson.lane("batch normalisation", batch_norm=True),
-            lesson.lane("a quarter of the images", images=250),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[GeneralisationSettings]) -> lesson.Model:
         """Networks of dense layers side by side, as a rule one; each remedy acts in training alone."""
@@ -271,6 +192,75 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
             pictures=pictures,
             scores=scores,
         )
+
+    metrics = (
+        lesson.LOSS,
+        lesson.at_evaluation("train_loss", "Loss of training images", "lower"),
+        lesson.VALIDATION_LOSS,
+        lesson.TEST_LOSS,
+        error("train", "Training error"),
+        error("validation", "Validation error"),
+        lesson.at_evaluation("validation_vote", "Error of the vote", "lower", format="percent"),
+        lesson.at_evaluation("validation_disagreement", "Answers unlike the vote", format="percent"),
+        error("test", "Test error"),
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_ACCURACY,
+    )
+    plots = (
+        lesson.plot("error", "Error", "validation_error", "train_error", "validation_vote", format="percent"),
+        lesson.plot("loss", "Loss", "validation_loss", "train_loss", log=True),
+    )
+    pictures = (
+        lesson.Gallery("mistakes", "Wrong answers to validation images"),
+        lesson.HistogramPlot("weights", "Weights of the first layer", log_y=True),
+        lesson.Distributions("spread", "Weights of each layer over the steps"),
+        lesson.Bars("votes", "Answers of the networks to validation images", labels=VOTES),
+    )
+    picture_seconds = 1.0
+    baseline = "nothing"
+    presets = (
+        lesson.preset("nothing", "No remedy", "1000 images that are learned by heart."),
+        lesson.preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
+        lesson.preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
+        lesson.preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
+        lesson.preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
+        lesson.preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
+        lesson.preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
+        lesson.tiny(steps=100, images=200, units=64, networks=3),
+    )
+    goals = (
+        lesson.goal(
+            "mnist",
+            "Test error 6 %",
+            "test_error <= 0.06 on mnist",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
+        ),
+        lesson.goal(
+            "digits",
+            "Test error 8.5 % on the small digits",
+            "test_error <= 0.085 on digits",
+            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
+        ),
+    )
+    goal_details = {
+        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+    }
+    races = (
+        lesson.race(
+            "remedies",
+            "Race of remedies",
+            "validation_error",
+            2000,
+            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
+            lesson.lane("nothing"),
+            lesson.lane("L2 penalty", l2=1e-3),
+            lesson.lane("dropout", dropout=0.5),
+            lesson.lane("augmentation", augmentation=True),
+            lesson.lane("batch normalisation", batch_norm=True),
+            lesson.lane("a quarter of the images", images=250),
+        ),
+    )
 
 
 class Network:

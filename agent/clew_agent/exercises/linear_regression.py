@@ -59,17 +59,37 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
     course = "BSC guided lab, exercise 1"
     minutes = 10
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
-    Settings = LinearRegressionSettings
     revision = 1
     jit = True
+
+    def surfaces(self) -> tuple[lesson.SurfaceSpec, ...]:
+        """The valley in which every optimizer walks."""
+        surface = lesson.make_surface(
+            loss_at, title="Loss over W and b", metrics=("W", "b"), x=(-1.7, 0.7), y=(-1.3, 1.7), minimum=(-1.0, 1.0)
+        )
+        return (surface,)
+
+    def build(self, setup: lesson.Setup[LinearRegressionSettings]) -> lesson.Model:
+        """Two numbers to learn, one loss, one optimizer."""
+        W = tf.Variable(START[0], dtype=tf.float64, name="W")
+        b = tf.Variable(START[1], dtype=tf.float64, name="b")
+
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            line = W * batch.x + b
+            squares = tf.square(line - batch.y)
+            return lesson.Loss(tf.reduce_sum(squares), {"W": W.read_value(), "b": b.read_value()})
+
+        part = lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())
+        return lesson.Model(parts=[part], train=lesson.Samples(X, Y))
+
     metrics = (
         lesson.MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
         lesson.MetricSpec(name="W", label="W", dtype="float64"),
         lesson.MetricSpec(name="b", label="b", dtype="float64"),
     )
     plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True, expected=slides_curve()),
-        lesson.PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
+        lesson.plot("loss", "Loss", "loss", log=True, expected=slides_curve()),
+        lesson.plot("weights", "W and b", "W", "b"),
     )
     baseline = "slides"
     presets = (
@@ -109,26 +129,6 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
             target=0.001,
         ),
     )
-
-    def surfaces(self) -> tuple[lesson.SurfaceSpec, ...]:
-        """The valley in which every optimizer walks."""
-        surface = lesson.make_surface(
-            loss_at, title="Loss over W and b", metrics=("W", "b"), x=(-1.7, 0.7), y=(-1.3, 1.7), minimum=(-1.0, 1.0)
-        )
-        return (surface,)
-
-    def build(self, setup: lesson.Setup[LinearRegressionSettings]) -> lesson.Model:
-        """Two numbers to learn, one loss, one optimizer."""
-        W = tf.Variable(START[0], dtype=tf.float64, name="W")
-        b = tf.Variable(START[1], dtype=tf.float64, name="b")
-
-        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
-            line = W * batch.x + b
-            squares = tf.square(line - batch.y)
-            return lesson.Loss(tf.reduce_sum(squares), {"W": W.read_value(), "b": b.read_value()})
-
-        part = lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())
-        return lesson.Model(parts=[part], train=lesson.Samples(X, Y))
 
 
 EXERCISE = LinearRegression()

@@ -40,11 +40,7 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Adding: the sum of two marked numbers. Copying: the first four symbols once more, at the end. Sine: the"
             " next value of a noisy wave.",
             "Task",
-            choices=(
-                lesson.Choice("adding", "Adding"),
-                lesson.Choice("copying", "Copying"),
-                lesson.Choice("sine", "Sine with noise"),
-            ),
+            choices=lesson.choices(adding="Adding", copying="Copying", sine="Sine with noise"),
         ),
     ] = "adding"
     length: Annotated[
@@ -68,12 +64,7 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "What carries the first steps to the answer: a state that each step changes, or attention, which looks at"
             " all steps at once.",
             "Network",
-            choices=(
-                lesson.Choice("simple", "Simple RNN"),
-                lesson.Choice("gru", "GRU"),
-                lesson.Choice("lstm", "LSTM"),
-                lesson.Choice("attention", "Attention"),
-            ),
+            choices=lesson.choices(simple="Simple RNN", gru="GRU", lstm="LSTM", attention="Attention"),
         ),
     ] = "simple"
     keep: Annotated[
@@ -106,27 +97,61 @@ class Memory(lesson.Exercise[MemorySettings]):
     course = "IT4Innovations and CINECA, recurrent networks"
     minutes = 30
     summary = "Let a simple cell, GRU, LSTM and attention remember what they saw up to 200 steps ago."
-    Settings = MemorySettings
     revision = 1
     jit = True
+
+    def build(self, setup: lesson.Setup[MemorySettings]) -> lesson.Model:
+        """A network between the steps of a sequence and the answers at its end."""
+        options = setup.settings
+        task = make_task(options, setup.seed)
+        network = make_attention(setup, task) if options.cell == "attention" else make_recurrent(setup, task)
+
+        def judged(x: tf.Tensor, y: tf.Tensor, nudge: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+            return task.judge(network.answers(x, nudge), y)
+
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            value, right = judged(batch.x, batch.y)
+            return lesson.Loss(batch.mean(value), {"accuracy": batch.mean(right)})
+
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
+            value, right = judged(batch.x, batch.y)
+            return {"loss": value, "accuracy": right, "guess": task.guess(batch.y)}
+
+        test = task.sets["test"]
+        x, y = tf.constant(test.x[:LOOKED_AT]), tf.constant(test.y[:LOOKED_AT])
+
+        def gradients() -> tf.Tensor:
+            """How much a sequence's loss depends on what the network has at each step: the length of its gradient."""
+            nudge = tf.zeros([options.length, len(x), network.width])
+            with tf.GradientTape() as tape:
+                tape.watch(nudge)
+                value = tf.reduce_sum(judged(x, y, nudge)[0])
+            return tf.reduce_mean(tf.norm(tape.gradient(value, nudge), axis=2), 1)
+
+        pictures: dict[str, Callable[[], tf.Tensor]] = {"gradients": gradients}
+        if network.attention is not None:
+            look, shown = network.attention, tf.constant(test.x[task.shown])
+            pictures["attention"] = lambda: tf.reshape(look(shown), [-1, options.length])[:ROWS]
+        part = lesson.Part("memory", network.variables, loss, setup.optimizer())
+        held_out = {name: task.sets[name] for name in ("validation", "test")}
+        return lesson.Model(
+            parts=[part], train=task.sets["train"], evaluate=evaluate, evaluation_sets=held_out, pictures=pictures
+        )
+
     metrics = (
         lesson.LOSS,
-        lesson.MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
-        lesson.MetricSpec(name="start_gradient", label="Gradient at the first step"),
+        lesson.each_step("accuracy", "Right in training", "higher", format="percent"),
+        lesson.each_step("start_gradient", "Gradient at the first step"),
         lesson.VALIDATION_LOSS,
-        lesson.MetricSpec(
-            name="validation_accuracy", label="Right in validation", per_step=False, better="higher", format="percent"
-        ),
+        lesson.at_evaluation("validation_accuracy", "Right in validation", "higher", format="percent"),
         lesson.TEST_LOSS,
-        lesson.MetricSpec(
-            name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
+        lesson.at_evaluation("test_accuracy", "Right in the test", "higher", format="percent"),
+        lesson.at_evaluation("test_guess", "Loss without memory"),
     )
     plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
-        lesson.PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
-        lesson.PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
+        lesson.plot("loss", "Loss", "loss", "test_loss", "test_guess", log=True),
+        lesson.plot("accuracy", "Right answers", "accuracy", "test_accuracy", format="percent"),
+        lesson.plot("start", "Gradient at the first step", "start_gradient", log=True),
     )
     pictures = (
         lesson.Bars("gradients", "Gradient norm at each step", log=True),
@@ -184,44 +209,6 @@ class Memory(lesson.Exercise[MemorySettings]):
             *(lesson.lane(name, cell=name) for name in (*lesson.GATES, "attention")),
         ),
     )
-
-    def build(self, setup: lesson.Setup[MemorySettings]) -> lesson.Model:
-        """A network between the steps of a sequence and the answers at its end."""
-        options = setup.settings
-        task = make_task(options, setup.seed)
-        network = make_attention(setup, task) if options.cell == "attention" else make_recurrent(setup, task)
-
-        def judged(x: tf.Tensor, y: tf.Tensor, nudge: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-            return task.judge(network.answers(x, nudge), y)
-
-        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
-            value, right = judged(batch.x, batch.y)
-            return lesson.Loss(batch.mean(value), {"accuracy": batch.mean(right)})
-
-        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
-            value, right = judged(batch.x, batch.y)
-            return {"loss": value, "accuracy": right, "guess": task.guess(batch.y)}
-
-        test = task.sets["test"]
-        x, y = tf.constant(test.x[:LOOKED_AT]), tf.constant(test.y[:LOOKED_AT])
-
-        def gradients() -> tf.Tensor:
-            """How much a sequence's loss depends on what the network has at each step: the length of its gradient."""
-            nudge = tf.zeros([options.length, len(x), network.width])
-            with tf.GradientTape() as tape:
-                tape.watch(nudge)
-                value = tf.reduce_sum(judged(x, y, nudge)[0])
-            return tf.reduce_mean(tf.norm(tape.gradient(value, nudge), axis=2), 1)
-
-        pictures: dict[str, Callable[[], tf.Tensor]] = {"gradients": gradients}
-        if network.attention is not None:
-            look, shown = network.attention, tf.constant(test.x[task.shown])
-            pictures["attention"] = lambda: tf.reshape(look(shown), [-1, options.length])[:ROWS]
-        part = lesson.Part("memory", network.variables, loss, setup.optimizer())
-        held_out = {name: task.sets[name] for name in ("validation", "test")}
-        return lesson.Model(
-            parts=[part], train=task.sets["train"], evaluate=evaluate, evaluation_sets=held_out, pictures=pictures
-        )
 
 
 # --- Tasks ------------------------------------------------------------------------------------------------------------

@@ -36,13 +36,13 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Points",
             "How the two classes lie in the plane.",
             "Data",
-            choices=(
-                lesson.Choice("xor", "XOR"),
-                lesson.Choice("circles", "Circles"),
-                lesson.Choice("moons", "Moons"),
-                lesson.Choice("spirals", "Two spirals"),
-                lesson.Choice("blobs", "Gaussian blobs"),
-                lesson.Choice("own", "Your own"),
+            choices=lesson.choices(
+                xor="XOR",
+                circles="Circles",
+                moons="Moons",
+                spirals="Two spirals",
+                blobs="Gaussian blobs",
+                own="Your own",
             ),
         ),
     ] = "xor"
@@ -84,22 +84,15 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
         int,
         lesson.Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6),
     ] = 1
-    units: Annotated[
-        int,
-        lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
-    ] = 4
+    units: Annotated[int, lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True)] = 4
     activation: Annotated[
         str,
         lesson.Knob(
             "Activation",
             "What each hidden unit makes of the sum of its inputs.",
             "Network",
-            choices=(
-                lesson.Choice("tanh", "tanh"),
-                lesson.Choice("sigmoid", "Sigmoid"),
-                lesson.Choice("relu", "ReLU"),
-                lesson.Choice("leaky-relu", "Leaky ReLU"),
-                lesson.Choice("linear", "None (linear)"),
+            choices=lesson.choices(
+                tanh="tanh", sigmoid="Sigmoid", relu="ReLU", leaky_relu="Leaky ReLU", linear="None (linear)"
             ),
         ),
     ] = "tanh"
@@ -150,9 +143,40 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 30
     summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
-    Settings = PerceptronSettings
     revision = 1
     jit = True
+
+    def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:
+        """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
+        options = setup.settings
+        layers = make_layers(setup)
+        sets = make_sets(options, setup.seed)
+        train = sets["train"]
+
+        def judged(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            odds = lesson.through(layers, x)[:, 0]
+            right = tf.cast(tf.equal(odds > 0, tf.equal(y, 1)), tf.float32)
+            return cross_entropy(odds, y), right
+
+        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
+            value, right = judged(batch.x, batch.y)
+            return lesson.Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
+
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
+            value, right = judged(batch.x, batch.y)
+            return {"loss": value, "accuracy": right}
+
+        shown = tf.constant(train.x), tf.constant(train.y)
+        pictures: dict[str, Callable[[], object]] = {
+            "answer": lambda: (tf.reshape(tf.sigmoid(lesson.through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
+            "loss": loss_surface(options, layers, *(one[:LOOKED_AT] for one in shown)),
+        }
+        if options.layers:
+            pictures["units"] = lambda: units_seen(layers[:-1], options.activation)
+        part = lesson.Part("network", lesson.variables_of(layers), loss, setup.optimizer())
+        held_out = {name: sets[name] for name in SIZES}
+        return lesson.Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
+
     metrics = lesson.CLASSIFICATION_METRICS
     plots = lesson.CLASSIFICATION_PLOTS
     pictures = (
@@ -212,37 +236,6 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
             *(lesson.lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
         ),
     )
-
-    def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:
-        """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
-        options = setup.settings
-        layers = make_layers(setup)
-        sets = make_sets(options, setup.seed)
-        train = sets["train"]
-
-        def judged(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            odds = lesson.through(layers, x)[:, 0]
-            right = tf.cast(tf.equal(odds > 0, tf.equal(y, 1)), tf.float32)
-            return cross_entropy(odds, y), right
-
-        def loss(batch: lesson.Batch, _: lesson.StepContext) -> lesson.Loss:
-            value, right = judged(batch.x, batch.y)
-            return lesson.Loss(batch.mean(value) + penalty(options, layers), {"accuracy": batch.mean(right)})
-
-        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
-            value, right = judged(batch.x, batch.y)
-            return {"loss": value, "accuracy": right}
-
-        shown = tf.constant(train.x), tf.constant(train.y)
-        pictures: dict[str, Callable[[], object]] = {
-            "answer": lambda: (tf.reshape(tf.sigmoid(lesson.through(layers, plane(FINE))), [1, FINE, FINE]), *shown),
-            "loss": loss_surface(options, layers, *(one[:LOOKED_AT] for one in shown)),
-        }
-        if options.layers:
-            pictures["units"] = lambda: units_seen(layers[:-1], options.activation)
-        part = lesson.Part("network", lesson.variables_of(layers), loss, setup.optimizer())
-        held_out = {name: sets[name] for name in SIZES}
-        return lesson.Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
 
 
 # --- Network ----------------------------------------------------------------------------------------------------------

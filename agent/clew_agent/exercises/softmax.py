@@ -30,12 +30,27 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
     course = "BSC guided lab, exercise 2"
     minutes = 20
     summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
-    Settings = SoftmaxSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     revision = 1
     tries = "classes"
     seedless = lesson.needs(order="file")
+
+    def build(self, setup: lesson.Setup[SoftmaxSettings]) -> lesson.Model:
+        """A matrix and an offset, both zero at the start."""
+        data = setup.require_data()
+        W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
+        b = tf.Variable(tf.zeros([data.classes]), name="b")
+
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return tf.matmul(x, W) + b
+
+        def digits() -> tuple[tf.Tensor, tf.Tensor]:
+            return lesson.around_grey(lesson.as_images(tf.transpose(W), data)), tf.range(data.classes)
+
+        pictures = {"weights": digits, **lesson.answer_pictures(setup, scores, 1000)}
+        return lesson.classifier(setup, scores, {"W": W, "b": b}, name="softmax", pictures=pictures)
+
     metrics = lesson.CLASSIFICATION_METRICS
     plots = lesson.CLASSIFICATION_PLOTS
     pictures = (lesson.ImageGrid("weights", "Weights of each digit", columns=5), *lesson.ANSWER_PICTURES)
@@ -51,7 +66,7 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
             order="shuffle",
             schedule="cosine",
         ),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100),
+        lesson.tiny(steps=100),
     )
     goals = (
         lesson.goal("slides", "90.79 %", "test_accuracy = 0.9079 ± 0.0002 on mnist", SLIDES),
@@ -82,21 +97,6 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
             lesson.lane("Adam", optimizer="adam", learning_rate=0.003),
         ),
     )
-
-    def build(self, setup: lesson.Setup[SoftmaxSettings]) -> lesson.Model:
-        """A matrix and an offset, both zero at the start."""
-        data = setup.require_data()
-        W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
-        b = tf.Variable(tf.zeros([data.classes]), name="b")
-
-        def scores(x: tf.Tensor) -> tf.Tensor:
-            return tf.matmul(x, W) + b
-
-        def digits() -> tuple[tf.Tensor, tf.Tensor]:
-            return lesson.around_grey(lesson.as_images(tf.transpose(W), data)), tf.range(data.classes)
-
-        pictures = {"weights": digits, **lesson.answer_pictures(setup, scores, 1000)}
-        return lesson.classifier(setup, scores, {"W": W, "b": b}, name="softmax", pictures=pictures)
 
 
 EXERCISE = Softmax()

@@ -33,11 +33,7 @@ class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Retrained",
             "The layers that are trained. The others keep the weights that they come with.",
             "Transfer",
-            choices=(
-                lesson.Choice("output", "The last layer"),
-                lesson.Choice("dense", "The last two layers"),
-                lesson.Choice("all", "All layers"),
-            ),
+            choices=lesson.choices(output="The last layer", dense="The last two layers", all="All layers"),
         ),
     ] = "all"
     images: Annotated[
@@ -52,8 +48,7 @@ class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
         ),
     ] = 500
     confidence: Annotated[
-        float,
-        lesson.Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1),
+        float, lesson.Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1)
     ] = 0.9
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
@@ -72,56 +67,10 @@ class Transfer(lesson.Exercise[TransferSettings]):
     course = "CINECA, best practices"
     minutes = 25
     summary = "Take the layers of a network that has read many images, and train the last ones with few."
-    Settings = TransferSettings
     datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
     revision = 1
     tries = "classes"
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
-    metrics = (
-        lesson.LOSS,
-        lesson.ACCURACY,
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
-        lesson.MetricSpec(
-            name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(name="test_coverage", label="Coverage", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(
-            name="test_given_accuracy",
-            label="Accuracy of given answers",
-            per_step=False,
-            better="higher",
-            format="percent",
-        ),
-    )
-    plots = (
-        *lesson.CLASSIFICATION_PLOTS,
-        lesson.PlotSpec(
-            id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"
-        ),
-    )
-    pictures = (lesson.ConfusionMatrix("confusion", "Confusion of test images"),)
-    baseline = "scratch"
-    presets = (
-        lesson.preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=20),
-    )
-    goals = (
-        lesson.goal(
-            "few",
-            "92 % with 50 steps",
-            "test_accuracy >= 0.92 at step 50 on digits",
-            lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)),
-            question=1,
-        ),
-    )
-    goal_details = {
-        "few": "On the small digits, with the layers of an earlier run.",
-    }
 
     def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
         """Two convolutions, a dense layer and ten scores, of the same shapes as in ``cnn.py``."""
@@ -168,6 +117,40 @@ class Transfer(lesson.Exercise[TransferSettings]):
         pictures = {"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]}
         model = lesson.classifier(setup, scores, moved, name=SOURCE, pictures=pictures)
         return replace(model, evaluate=evaluate, summarize=lesson.summarize_answers, state=frozen, train=few)
+
+    metrics = (
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.VALIDATION_LOSS,
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_LOSS,
+        lesson.TEST_ACCURACY,
+        lesson.at_evaluation("test_precision", "Test precision", "higher", format="percent"),
+        lesson.at_evaluation("test_recall", "Test recall", "higher", format="percent"),
+        lesson.at_evaluation("test_f_score", "Test F-score", "higher", format="percent"),
+        lesson.at_evaluation("test_coverage", "Coverage", "higher", format="percent"),
+        lesson.at_evaluation("test_given_accuracy", "Accuracy of given answers", "higher", format="percent"),
+    )
+    plots = (
+        *lesson.CLASSIFICATION_PLOTS,
+        lesson.plot("given", "Coverage", "test_coverage", "test_given_accuracy", format="percent"),
+    )
+    pictures = (lesson.ConfusionMatrix("confusion", "Confusion of test images"),)
+    baseline = "scratch"
+    presets = (
+        lesson.preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
+        lesson.tiny(steps=20),
+    )
+    goals = (
+        lesson.goal(
+            "few",
+            "92 % with 50 steps",
+            "test_accuracy >= 0.92 at step 50 on digits",
+            lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)),
+            question=1,
+        ),
+    )
+    goal_details = {"few": "On the small digits, with the layers of an earlier run."}
 
 
 EXERCISE = Transfer()

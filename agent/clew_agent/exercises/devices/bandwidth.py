@@ -98,41 +98,7 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
     course = "Jülich and CINECA, what a node can do"
     minutes = 15
     summary = "Measure how fast this device moves numbers and multiplies them, and see what holds back a network."
-    Settings = BandwidthSettings
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
-        lesson.MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
-        lesson.MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
-        lesson.MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
-        *(
-            lesson.MetricSpec(
-                name=f"{name.lower()}_share",
-                label=f"{name}, of the arithmetic",
-                per_step=False,
-                better="higher",
-                format="percent",
-            )
-            for name in NETWORKS
-        ),
-    )
-    measured = (
-        lesson.SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
-        lesson.SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
-        lesson.SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
-    )
-    presets = (
-        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
-        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
-    )
-    goals = (
-        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
-        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
-    )
-    goal_details = dict.fromkeys(
-        ("dense", "cnn"),
-        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
-    )
 
     def measure(self, setup: lesson.Setup[BandwidthSettings]) -> Iterator[lesson.Event | None]:
         """The vectors from small to large, then the matrices, then the networks."""
@@ -169,6 +135,34 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
             shares[f"{name.lower()}_share"] = speed / peak
             yield lesson.points(name, intensity, speed, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
         yield lesson.Evaluation(step=3, values=shares)
+
+    metrics = (
+        lesson.at_evaluation("bandwidth", "Memory bandwidth", "higher", unit="GB/s"),
+        lesson.at_evaluation("peak", "Arithmetic", "higher", unit="GFLOP/s"),
+        lesson.at_evaluation("ridge", "Ridge", unit="FLOP/B"),
+        lesson.at_evaluation("cache_gain", "Cache against memory", "higher", unit="×"),
+        *(
+            lesson.at_evaluation(f"{name.lower()}_share", f"{name}, of the arithmetic", "higher", format="percent")
+            for name in NETWORKS
+        ),
+    )
+    measured = (
+        lesson.lines("bandwidth", "Bandwidth", "Copy", "Triad", log_x=True),
+        lesson.lines("product", "Matrix product", "Product", log_x=True),
+        lesson.lines("roofline", "Roofline", "Roof", *NETWORKS, log_x=True, log_y=True),
+    )
+    presets = (
+        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
+        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
+    )
+    goals = (
+        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
+        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
+    )
+    goal_details = dict.fromkeys(
+        ("dense", "cnn"),
+        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
+    )
 
 
 def sizes(first: int, last: int, factor: int) -> list[int]:

@@ -102,73 +102,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
     minutes = 15
     revision = 1
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
-    Settings = ModelParallelSettings
     datasets = ("mnist", "digits")
-    metrics = (
-        lesson.MetricSpec(name="bubble", label="Bubble", per_step=False, better="lower", format="percent"),
-        lesson.MetricSpec(name="gain", label="Faster than one device", per_step=False, better="higher", unit="×"),
-    )
-    measured = (
-        lesson.SeriesPlot(id="bubble", title="Bubble", series=("Measured", "Formula"), log_x=True, format="percent"),
-        lesson.SeriesPlot(
-            id="time", title="Time per step", series=("One device", "In turn", "Pipeline", "Hybrid"), log_x=True
-        ),
-        lesson.SeriesPlot(
-            id="timeline",
-            title="One step",
-            series=tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)),
-            form="timeline",
-        ),
-    )
-    strategies = (
-        single.CARD,
-        several_devices("Each device holds one stage of the network."),
-    )
-    presets = (
-        lesson.preset("four", "Four stages", "Up to 8 micro-batches."),
-        lesson.preset(
-            "deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32
-        ),
-        lesson.preset(
-            "hybrid",
-            "Hybrid",
-            "Convolutions by shares of the batch, dense layers by columns.",
-            cut=HYBRID,
-            layers=2,
-            batch_size=128,
-        ),
-        lesson.preset(
-            "tiny",
-            "Tiny",
-            "The built-in small digits, up to 4 micro-batches.",
-            data="digits",
-            batch_size=128,
-            width=256,
-            micro_batches=4,
-            steps=10,
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "bubble",
-            "Bubble below 20 %",
-            "bubble <= 0.2",
-            (*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
-            question=1,
-            quiet=True,
-        ),
-        lesson.goal(
-            "gain",
-            "Twice as fast as one device",
-            "gain >= 2",
-            (*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
-            quiet=True,
-        ),
-    )
-    goal_details = {
-        "bubble": "With the largest number of micro-batches.",
-        "gain": "With the largest number of micro-batches, computed from the measured times of all tasks.",
-    }
 
     def measure(self, setup: ModelParallelSetup) -> Iterator[lesson.Event | None]:
         """All parts of the network on one device, then each on its own."""
@@ -235,6 +169,64 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             f" {parallel / 1e6:.2f} MB."
         )
         yield from timeline(tasks)
+
+    metrics = (
+        lesson.at_evaluation("bubble", "Bubble", "lower", format="percent"),
+        lesson.at_evaluation("gain", "Faster than one device", "higher", unit="×"),
+    )
+    measured = (
+        lesson.lines("bubble", "Bubble", "Measured", "Formula", log_x=True, format="percent"),
+        lesson.lines("time", "Time per step", "One device", "In turn", "Pipeline", "Hybrid", log_x=True),
+        lesson.lines(
+            "timeline", "One step", *tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)), form="timeline"
+        ),
+    )
+    strategies = (single.CARD, several_devices("Each device holds one stage of the network."))
+    presets = (
+        lesson.preset("four", "Four stages", "Up to 8 micro-batches."),
+        lesson.preset(
+            "deep", "Eight stages", "Twice as many layers, and up to 32 micro-batches.", stages=8, micro_batches=32
+        ),
+        lesson.preset(
+            "hybrid",
+            "Hybrid",
+            "Convolutions by shares of the batch, dense layers by columns.",
+            cut=HYBRID,
+            layers=2,
+            batch_size=128,
+        ),
+        lesson.preset(
+            "tiny",
+            "Tiny",
+            "The built-in small digits, up to 4 micro-batches.",
+            data="digits",
+            batch_size=128,
+            width=256,
+            micro_batches=4,
+            steps=10,
+        ),
+    )
+    goals = (
+        lesson.goal(
+            "bubble",
+            "Bubble below 20 %",
+            "bubble <= 0.2",
+            (*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
+            question=1,
+            quiet=True,
+        ),
+        lesson.goal(
+            "gain",
+            "Twice as fast as one device",
+            "gain >= 2",
+            (*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
+            quiet=True,
+        ),
+    )
+    goal_details = {
+        "bubble": "With the largest number of micro-batches.",
+        "gain": "With the largest number of micro-batches, computed from the measured times of all tasks.",
+    }
 
 
 # The network

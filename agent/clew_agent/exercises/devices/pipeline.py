@@ -61,12 +61,7 @@ class PipelineSettings(lesson.Params, frozen=True, kw_only=True):
     """Where images come from, and how many."""
 
     feeding: Annotated[
-        str,
-        lesson.Knob(
-            "Images come from",
-            "One way, or all of them one after the other.",
-            choices=CHOICES,
-        ),
+        str, lesson.Knob("Images come from", "One way, or all of them one after the other.", choices=CHOICES)
     ] = ALL
     images: Annotated[
         int, lesson.Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
@@ -108,30 +103,46 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
     course = "NCSA and CINECA, input pipelines"
     minutes = 20
     summary = "Feed the same network from memory, from files and by tf.data, and see what a step waits for."
-    Settings = PipelineSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
+
+    def measure(self, setup: lesson.Setup[PipelineSettings]) -> Iterator[lesson.Event | None]:
+        """Way by way; the losses of each are compared with those of the first before the next."""
+        chosen = setup.settings
+        keys = [*WAYS] if chosen.feeding == ALL else [chosen.feeding]
+        folder = checked_folder(setup)
+        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(keys))
+        rates: dict[str, float] = {}
+        losses: list[float] = []
+        with workplace(folder) as place:
+            yield from clear(place)
+            source = yield from write(setup.require_data(), chosen, setup.seed, place)
+            yield lesson.Log(text=f"{len(source.pixels):,} images as files in {place}.")
+            for number, key in enumerate(keys, 1):
+                with closing(Feeding(key, source, setup, traced=len(keys) == 1)) as run:
+                    yield from run.train()
+                losses = losses or run.losses
+                compare(losses, run.losses, WAYS[key].name)
+                rates[key] = run.rate
+                yield lesson.Evaluation(step=number, values={**gains(rates), "waiting": run.waiting})
+                share = f"{run.waiting:.0%}".replace("%", " %")
+                yield lesson.Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
+
     metrics = (
         *(
-            lesson.MetricSpec(
-                name=f"{key}_gain", label=f"{way.name} against Files", per_step=False, better="higher", unit="×"
-            )
+            lesson.at_evaluation(f"{key}_gain", f"{way.name} against Files", "higher", unit="×")
             for key, way in WAYS.items()
             if key != "files"
         ),
-        lesson.MetricSpec(
-            name="hidden", label="Best way against memory", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(
-            name="waiting", label="Waiting for input, last way", per_step=False, better="lower", format="percent"
-        ),
+        lesson.at_evaluation("hidden", "Best way against memory", "higher", format="percent"),
+        lesson.at_evaluation("waiting", "Waiting for input, last way", "lower", format="percent"),
     )
     measured = (
-        lesson.SeriesPlot(id="rate", title="Images per second", series=tuple(way.line for way in WAYS.values())),
-        lesson.SeriesPlot(
-            id="step",
-            title="One step",
-            series=tuple(way.name for way in WAYS.values()),
+        lesson.lines("rate", "Images per second", *tuple(way.line for way in WAYS.values())),
+        lesson.lines(
+            "step",
+            "One step",
+            *tuple(way.name for way in WAYS.values()),
             form="timeline",
             bars=("Trains", "Waits for its batch"),
         ),
@@ -162,28 +173,6 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
         "parallel": "As one file after the other, where each file takes 2 ms more.",
         "prefetch": "As one file after the other, where each file takes 2 ms more.",
     }
-
-    def measure(self, setup: lesson.Setup[PipelineSettings]) -> Iterator[lesson.Event | None]:
-        """Way by way; the losses of each are compared with those of the first before the next."""
-        chosen = setup.settings
-        keys = [*WAYS] if chosen.feeding == ALL else [chosen.feeding]
-        folder = checked_folder(setup)
-        yield lesson.Schema(id=0, metrics=self.metrics, steps=len(keys))
-        rates: dict[str, float] = {}
-        losses: list[float] = []
-        with workplace(folder) as place:
-            yield from clear(place)
-            source = yield from write(setup.require_data(), chosen, setup.seed, place)
-            yield lesson.Log(text=f"{len(source.pixels):,} images as files in {place}.")
-            for number, key in enumerate(keys, 1):
-                with closing(Feeding(key, source, setup, traced=len(keys) == 1)) as run:
-                    yield from run.train()
-                losses = losses or run.losses
-                compare(losses, run.losses, WAYS[key].name)
-                rates[key] = run.rate
-                yield lesson.Evaluation(step=number, values={**gains(rates), "waiting": run.waiting})
-                share = f"{run.waiting:.0%}".replace("%", " %")
-                yield lesson.Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
 
 
 def gains(rates: dict[str, float]) -> dict[str, float]:

@@ -35,7 +35,7 @@ class VectorizeSettings(lesson.Params, frozen=True, kw_only=True):
         lesson.Knob(
             "Operation",
             "What is computed. Of a matrix-vector product with n x n numbers the size is n times n.",
-            choices=(lesson.Choice("dot", "Dot product"), lesson.Choice("matvec", "Matrix-vector product")),
+            choices=lesson.choices(dot="Dot product", matvec="Matrix-vector product"),
         ),
     ] = "dot"
     largest: Annotated[
@@ -70,42 +70,7 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
     course = "Jülich, parallel and scalable machine learning"
     minutes = 10
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
-    Settings = VectorizeSettings
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
-        lesson.MetricSpec(
-            name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"
-        ),
-        lesson.MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
-    )
-    measured = (lesson.SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
-    strategies = (
-        single.CARD,
-        several_devices("One more line: each device computes a part of the rows, or of the sum."),
-    )
-    presets = (
-        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
-        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
-        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
-    )
-    goals = (
-        lesson.goal(
-            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
-        ),
-        lesson.goal(
-            "tensorflow",
-            "TensorFlow 20 times as fast",
-            "tensorflow_gain >= 20",
-            (*LARGE, *lesson.needs()),
-            question=1,
-            quiet=True,
-        ),
-    )
-    goal_details = {
-        "numpy": "As the Python loop, at the largest size.",
-        "tensorflow": "As the Python loop, at the largest size.",
-    }
 
     def measure(self, setup: lesson.Setup[VectorizeSettings]) -> Iterator[lesson.Event | None]:
         """Size by size, each implementation in turn; the results of one size are compared before the next."""
@@ -132,6 +97,39 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
         yield lesson.Log(
             text=f"At {a.size:,} multiplications, against the loop: {in_words(seconds)}. All results are the same."
         )
+
+    metrics = (
+        lesson.at_evaluation("numpy_gain", "Gain of NumPy", "higher", unit="×"),
+        lesson.at_evaluation("tensorflow_gain", "Gain of TensorFlow", "higher", unit="×"),
+        lesson.at_evaluation("xla_gain", "Gain of XLA", "higher", unit="×"),
+    )
+    measured = (lesson.lines("time", "Time per call", log_x=True, log_y=True),)
+    strategies = (
+        single.CARD,
+        several_devices("One more line: each device computes a part of the rows, or of the sum."),
+    )
+    presets = (
+        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
+        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
+        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
+    )
+    goals = (
+        lesson.goal(
+            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
+        ),
+        lesson.goal(
+            "tensorflow",
+            "TensorFlow 20 times as fast",
+            "tensorflow_gain >= 20",
+            (*LARGE, *lesson.needs()),
+            question=1,
+            quiet=True,
+        ),
+    )
+    goal_details = {
+        "numpy": "As the Python loop, at the largest size.",
+        "tensorflow": "As the Python loop, at the largest size.",
+    }
 
 
 # The products
