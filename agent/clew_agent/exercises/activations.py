@@ -34,8 +34,8 @@ class ActivationsSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             choices=lesson.choices(sigmoid="Sigmoid", tanh="tanh", relu="ReLU", leaky_relu="Leaky ReLU"),
         ),
     ] = "sigmoid"
-    layers: Annotated[int, lesson.Knob("Layers", "Hidden layers, all of the same size.", "Network", ge=1, le=30)] = 6
-    units: Annotated[int, lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=2048, log=True)] = 100
+    layers: Annotated[int, lesson.number("Layers", "Hidden layers, all of the same size.", 1, 30, "Network")] = 6
+    units: Annotated[int, lesson.size("Units", "Units of each hidden layer.", 1, 2048, "Network")] = 100
     initial: lesson.InitialWeights = "glorot"
     skip: Annotated[
         bool,
@@ -100,10 +100,7 @@ class Activations(lesson.Exercise[ActivationsSettings]):
         lesson.ACCURACY,
         lesson.each_step("layer1_gradient", "First layer's gradient norm"),
         lesson.each_step("output1_gradient", "Last layer's gradient norm"),
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
+        *lesson.HELD_OUT_METRICS,
     )
     plots = (
         *lesson.CLASSIFICATION_PLOTS,

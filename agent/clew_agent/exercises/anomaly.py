@@ -18,24 +18,20 @@ class AnomalySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """What counts as an anomaly, the network, and where the threshold is."""
 
     anomaly: Annotated[
-        int, lesson.Knob("Anomaly", "The class that the network never sees in training.", "Anomaly", ge=0, le=999)
+        int, lesson.number("Anomaly", "The class that the network never sees in training.", 0, 999, "Anomaly")
     ] = 2
     deviations: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Deviations",
             "The threshold is the mean error of the normal training samples plus this many standard deviations.",
+            0,
+            1000,
             "Anomaly",
-            ge=0,
-            le=1000,
         ),
     ] = 2.0
-    hidden: Annotated[
-        int, lesson.Knob("Hidden units", "Layer before and after the code.", "Network", ge=1, le=4096)
-    ] = 256
-    code: Annotated[
-        int, lesson.Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)
-    ] = 4
+    hidden: Annotated[int, lesson.number("Hidden units", "Layer before and after the code.", 1, 4096, "Network")] = 256
+    code: Annotated[int, lesson.size("Code", "Numbers that a sample is reduced to.", 1, 1024, "Network")] = 4
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 100

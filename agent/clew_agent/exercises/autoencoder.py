@@ -37,41 +37,39 @@ class AutoencoderSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = "undercomplete"
-    code: Annotated[
-        int, lesson.Knob("Code", "Numbers that an image is reduced to.", "Network", ge=1, le=1024, log=True)
-    ] = 32
+    code: Annotated[int, lesson.size("Code", "Numbers that an image is reduced to.", 1, 1024, "Network")] = 32
     penalty: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Penalty",
             "This times the cost of the code is added to the loss. Sparse: the mean absolute value of its units (L1)."
             " Contractive: the squared norm of its derivative by the pixels.",
+            0,
+            10,
             "Network",
-            ge=0,
-            le=10,
             shown_when=lesson.Condition("kind", WITH_PENALTY),
         ),
     ] = 1e-3
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Deviation of the noise that is added to each pixel. The target is the image without it.",
+            0,
+            2,
             "Network",
-            ge=0,
-            le=2,
             shown_when=lesson.Condition("kind", ("denoising",)),
         ),
     ] = 0.3
     pretraining: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Pre-training",
             "Steps for each pair of layers alone, from the outside in, before all are trained together.",
+            0,
+            100_000,
             "Network",
             unit="steps",
-            ge=0,
-            le=100_000,
             shown_when=lesson.Condition("kind", ("deep",)),
         ),
     ] = 0
@@ -195,10 +193,10 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
     )
     goals = (
         lesson.goal(
-            "twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", (*CLEAN, *lesson.needs(code=32)), question=2
+            "twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", lesson.needs(CLEAN, code=32), question=2
         ),
         lesson.goal(
-            "pca", "Better than PCA", "test_gain >= 1.0", (*CLEAN, *lesson.needs(code=lesson.at_least(4))), question=1
+            "pca", "Better than PCA", "test_gain >= 1.0", lesson.needs(CLEAN, code=lesson.at_least(4)), question=1
         ),
     )
     goal_details = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import tensorflow as tf
 
 from clew_agent import lesson
+
+SLIDES = lesson.needs(optimizer="adam", learning_rate=1e-4, schedule="constant", batch_size=50, order="file")
+SHORT = lesson.needs(steps=lesson.at_most(2000))
 
 
 class CnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -19,13 +21,9 @@ class CnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     steps: lesson.Steps = 1000
     dropout: Annotated[
         float,
-        lesson.Knob(
-            "Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1
-        ),
+        lesson.share("Dropout", "Share of the dense layer that is switched off at random in each step.", "Network"),
     ] = 0.5
-    batch_norm: Annotated[
-        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
-    ] = False
+    batch_norm: lesson.BatchNormalisation = False
     augmentation: Annotated[
         bool,
         lesson.Knob("Augmentation", "Shift, turn and scale each image a little, differently in every step.", "Network"),
@@ -88,15 +86,15 @@ class Cnn(lesson.Exercise[CnnSettings]):
         def filters() -> tf.Tensor:
             return lesson.around_grey(tf.transpose(weights["conv1"], [3, 0, 1, 2]))
 
-        model = lesson.classifier(
+        return lesson.classifier(
             setup,
             scores,
-            weights | offsets | lesson.trained(norms),
+            weights | offsets,
             name="cnn",
             train_scores=lambda batch, context: scores(batch.x, batch, context),
             pictures={"filters": filters, **lesson.answer_pictures(setup, scores, 500)},
+            norms=norms,
         )
-        return replace(model, state=lesson.averages(norms))
 
     metrics = lesson.CLASSIFICATION_METRICS
     plots = lesson.CLASSIFICATION_PLOTS
@@ -123,20 +121,9 @@ class Cnn(lesson.Exercise[CnnSettings]):
             "slides",
             "95.97 %",
             "test_accuracy = 0.9597 ± 0.007 at step 1000 on mnist",
-            lesson.needs(
-                optimizer="adam",
-                learning_rate=1e-4,
-                schedule="constant",
-                batch_size=50,
-                order="file",
-                dropout=0.5,
-                batch_norm=False,
-                augmentation=False,
-            ),
+            lesson.needs(SLIDES, dropout=0.5, batch_norm=False, augmentation=False),
         ),
-        lesson.goal(
-            "99-percent", "99 %", "test_accuracy >= 0.99 on mnist", lesson.needs(steps=lesson.at_most(2000)), question=2
-        ),
+        lesson.goal("99-percent", "99 %", "test_accuracy >= 0.99 on mnist", SHORT, question=2),
         lesson.goal("digits", "96 % on the small digits", "test_accuracy >= 0.96 on digits"),
         lesson.goal("fashion", "90 % on Fashion-MNIST", "test_accuracy >= 0.9 on fashion-mnist", question=2),
         lesson.goal("cifar10", "60 % on CIFAR-10", "test_accuracy >= 0.6 on cifar10", question=2),
@@ -149,17 +136,16 @@ class Cnn(lesson.Exercise[CnnSettings]):
         "cifar10": "Colour photographs: a larger rate, and a few passes over the images.",
     }
     races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "validation_accuracy",
+        lesson.optimizer_race(
             200,
             "Which optimizer recognises the most validation images after 200 batches?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.05),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.0005),
-            lesson.lane("Adam, slides' rate", optimizer="adam", learning_rate=0.0001),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.001),
+            [
+                ("sgd", 0.05),
+                ("momentum", 0.01),
+                ("rmsprop", 0.0005),
+                ("adam", 0.0001, "Adam, slides' rate"),
+                ("adam", 0.001),
+            ],
         ),
     )
 

@@ -34,22 +34,22 @@ class GanSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     ] = "non-saturating"
     discriminator_steps: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Discriminator's steps",
             "Updates of the discriminator in each step, each with real images of its own.",
+            1,
+            20,
             "Game",
-            ge=1,
-            le=20,
         ),
     ] = 1
     generator_steps: Annotated[
-        int, lesson.Knob("Generator's steps", "Updates of the generator in each step.", "Game", ge=1, le=20)
+        int, lesson.number("Generator's steps", "Updates of the generator in each step.", 1, 20, "Game")
     ] = 1
     noise: Annotated[
-        int, lesson.Knob("Noise", "Random numbers from which an image is drawn.", "Network", ge=1, le=1000)
+        int, lesson.number("Noise", "Random numbers from which an image is drawn.", 1, 1000, "Network")
     ] = 64
     dropout: Annotated[
-        float, lesson.Knob("Dropout", "Share of the discriminator's units that is switched off.", "Network", ge=0, lt=1)
+        float, lesson.share("Dropout", "Share of the discriminator's units that is switched off.", "Network")
     ] = 0.3
     optimizer: lesson.OptimizerName = "rmsprop"
     learning_rate: lesson.LearningRate = 2e-3
@@ -188,12 +188,12 @@ class Gan(lesson.Exercise[GanSettings]):
         lesson.tiny(steps=300, evaluate_every=100),
     )
     goals = (
-        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", (*LONG_ENOUGH, *lesson.needs()), question=1),
+        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", LONG_ENOUGH, question=1),
         lesson.goal(
             "strong",
             "9 of 10 classes against a strong discriminator",
             "samples_classes >= 9",
-            (*LONG_ENOUGH, *lesson.needs(discriminator_steps=lesson.at_least(5), dropout=0.0)),
+            lesson.needs(LONG_ENOUGH, discriminator_steps=lesson.at_least(5), dropout=0.0),
             question=2,
         ),
     )

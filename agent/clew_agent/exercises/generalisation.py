@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from clew_agent import lesson
 
+HARD = lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1))
 LAYERS = 2
 VOTES = ("one network wrong", "the vote wrong", "put right by the vote", "unlike the vote")
 JUDGED = 2000
@@ -23,46 +24,43 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
     images: Annotated[
         int,
-        lesson.Knob(
+        lesson.size(
             "Training images",
             "How many images there are to learn from. Which ones is decided by the seed.",
+            20,
+            50_000,
             "Data",
-            ge=20,
-            le=50_000,
-            log=True,
         ),
     ] = 1000
     wrong_labels: Annotated[
         float,
-        lesson.Knob(
+        lesson.share(
             "Wrong labels",
             "Share of the training images that get another label, drawn at random: what a network can only learn by"
             " heart. Validation and test images keep theirs.",
             "Data",
-            ge=0,
-            lt=1,
         ),
     ] = 0.1
     folds: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Folds",
             "Cross-validation: the images are cut into so many parts, of which one validates and the others train."
             " Seed 1 holds out the first part, seed 2 the second, and so on. 0: the data set's own validation images.",
+            0,
+            20,
             "Data",
-            ge=0,
-            le=20,
         ),
     ] = 0
     networks: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Networks",
             "How many networks are trained side by side, each with the images and initial weights of a seed of its own:"
             " the run's and the next ones. They vote on each validation image; errors and losses are their means.",
+            1,
+            9,
             "Network",
-            ge=1,
-            le=9,
             shown_when=lesson.Condition("folds", ("0", "1")),
         ),
     ] = 1
@@ -72,29 +70,13 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Augmentation", "Shift, turn and scale each training image a little, differently in every step.", "Data"
         ),
     ] = False
-    units: Annotated[
-        int, lesson.Knob("Units", "Units of each of the two hidden layers.", "Network", ge=1, le=2048, log=True)
-    ] = 256
-    l2: Annotated[
-        float,
-        lesson.Knob(
-            "L2 penalty",
-            "The loss grows by this number times the sum of all squared weights. 0: none.",
-            "Network",
-            ge=0,
-            le=1,
-            log=True,
-        ),
-    ] = 0.0
+    units: Annotated[int, lesson.size("Units", "Units of each of the two hidden layers.", 1, 2048, "Network")] = 256
+    l2: lesson.L2Penalty = 0.0
     dropout: Annotated[
         float,
-        lesson.Knob(
-            "Dropout", "Share of the hidden units that is switched off at random in each step.", "Network", ge=0, lt=1
-        ),
+        lesson.share("Dropout", "Share of the hidden units that is switched off at random in each step.", "Network"),
     ] = 0.0
-    batch_norm: Annotated[
-        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
-    ] = False
+    batch_norm: lesson.BatchNormalisation = False
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 50
@@ -229,18 +211,8 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
         lesson.tiny(steps=100, images=200, units=64, networks=3),
     )
     goals = (
-        lesson.goal(
-            "mnist",
-            "Test error 6 %",
-            "test_error <= 0.06 on mnist",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
-        lesson.goal(
-            "digits",
-            "Test error 8.5 % on the small digits",
-            "test_error <= 0.085 on digits",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
+        lesson.goal("mnist", "Test error 6 %", "test_error <= 0.06 on mnist", HARD),
+        lesson.goal("digits", "Test error 8.5 % on the small digits", "test_error <= 0.085 on digits", HARD),
     )
     goal_details = {
         "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",

@@ -104,8 +104,8 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
         lesson.preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
     )
     goals = (
-        lesson.goal("slope", "W = -1", f"W = {-1.0} ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
-        lesson.goal("offset", "b = 1", "b = 1.0 ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
+        lesson.goal("slope", "W = -1", f"W = {-1.0} ± 0.01", LONG_ENOUGH),
+        lesson.goal("offset", "b = 1", "b = 1.0 ± 0.01", LONG_ENOUGH),
         lesson.goal("fast", "Loss below 10⁻¹² at step 200", "loss <= 1e-12 at step 200"),
     )
     goal_details = {
@@ -114,18 +114,11 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
         "fast": "Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
     }
     races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "loss",
+        lesson.optimizer_race(
             400,
             "Which optimizer needs the fewest steps to bring the loss below 0.001?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.01),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
-            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.01),
-            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.5),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.02),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.2),
+            [("sgd", 0.01), ("momentum", 0.01), ("nesterov", 0.01), ("adagrad", 0.5), ("rmsprop", 0.02), ("adam", 0.2)],
+            metric="loss",
             target=0.001,
         ),
     )

@@ -43,17 +43,15 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
             choices=lesson.choices(adding="Adding", copying="Copying", sine="Sine with noise"),
         ),
     ] = "adding"
-    length: Annotated[
-        int, lesson.Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
-    ] = 100
+    length: Annotated[int, lesson.size("Length", "How long each sequence is.", 20, 200, "Task", unit="steps")] = 100
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Standard deviation of what is added to each value of the wave, whose height is 1.",
+            0,
+            2,
             "Task",
-            ge=0,
-            le=2,
             shown_when=lesson.Condition("task", ("sine",)),
         ),
     ] = 0.3
@@ -69,17 +67,17 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     ] = "simple"
     keep: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Keep",
             "How far open the gate that keeps the state is at the start of training: at 0 it keeps half of the state"
             " in each step, at 1 73 %, at 4 98 %.",
+            -5,
+            10,
             "Network",
-            ge=-5,
-            le=10,
             shown_when=lesson.Condition("cell", GATED),
         ),
     ] = 1.0
-    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
+    units: Annotated[int, lesson.size("Units", "Numbers in the state.", 2, 256, "Network")] = 32
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 3e-3
     batch_size: lesson.BatchSize = 100

@@ -15,6 +15,7 @@ from clew_agent import lesson
 from clew_agent.exercises.activations import ACTIVATIONS
 
 SMALL = lesson.needs(layers=lesson.at_most(1), units=lesson.at_most(3))
+NOISY = lesson.needs(noise=lesson.at_least(0.05))
 EDGE = 1.2
 """Half the side of the square that the pictures show."""
 FINE, COARSE = 64, 32
@@ -59,32 +60,30 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     ] = ""
     points: Annotated[
         int,
-        lesson.Knob(
+        lesson.size(
             "Training points",
             "Half of them are of each class.",
+            10,
+            5000,
             "Data",
-            ge=10,
-            le=5000,
-            log=True,
             shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 200
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Standard deviation of what is added to each coordinate; the plane is 2 wide.",
+            0,
+            1,
             "Data",
-            ge=0,
-            le=1,
             shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 0.05
     layers: Annotated[
-        int,
-        lesson.Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6),
+        int, lesson.number("Hidden layers", "0: the inputs go straight to the one unit that answers.", 0, 6, "Network")
     ] = 1
-    units: Annotated[int, lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True)] = 4
+    units: Annotated[int, lesson.size("Units", "Units of each hidden layer.", 1, 32, "Network")] = 4
     activation: Annotated[
         str,
         lesson.Knob(
@@ -97,37 +96,24 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
         ),
     ] = "tanh"
     initial: lesson.InitialWeights = "glorot"
-    l2: Annotated[
-        float,
-        lesson.Knob(
-            "L2 penalty",
-            "The loss grows by this number times the sum of all squared weights. 0: none.",
-            "Network",
-            ge=0,
-            le=1,
-            log=True,
-        ),
-    ] = 0.0
+    l2: lesson.L2Penalty = 0.0
     across: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Weight across",
             "The weight along the horizontal axis of the loss surface. Weights are numbered layer by layer and unit by"
             " unit; of each unit first those of its inputs, then its offset.",
+            1,
+            10_000,
             "Record",
-            ge=1,
-            le=10_000,
         ),
     ] = 1
     up: Annotated[
-        int,
-        lesson.Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
+        int, lesson.number("Weight up", "The weight along the vertical axis of the loss surface.", 1, 10_000, "Record")
     ] = 2
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 0.03
-    batch_size: Annotated[
-        int, lesson.Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
-    ] = 10
+    batch_size: Annotated[int, lesson.size("Batch size", "Number of points in one training step.", 1, 5000)] = 10
     order: lesson.OrderName = "shuffle"
     steps: lesson.Steps = 2000
     evaluate_every: lesson.EvaluateEvery = 40
@@ -199,14 +185,14 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
             "xor",
             "XOR with three units",
             "test_accuracy >= 0.95",
-            (*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            lesson.needs(lesson.needs(shape="xor"), SMALL, NOISY),
             question=1,
         ),
         lesson.goal(
             "circles",
             "Enclose the disc with three lines",
             "test_accuracy >= 0.97",
-            (*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
+            lesson.needs(lesson.needs(shape="circles"), SMALL, NOISY),
             question=4,
         ),
         lesson.goal(

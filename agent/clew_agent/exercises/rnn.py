@@ -25,7 +25,7 @@ class RnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             choices=lesson.choices(simple="Simple RNN", gru="GRU", lstm="LSTM"),
         ),
     ] = "simple"
-    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
+    units: Annotated[int, lesson.size("Units", "Numbers in the state.", 1, 1024, "Network")] = 64
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 100
@@ -94,10 +94,7 @@ class Rnn(lesson.Exercise[RnnSettings]):
         lesson.LOSS,
         lesson.ACCURACY,
         lesson.each_step("rnn_gradient", "Gradient norm"),
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
+        *lesson.HELD_OUT_METRICS,
     )
     plots = (*lesson.CLASSIFICATION_PLOTS, lesson.plot("gradient", "Gradient norm", "rnn_gradient", log=True))
     pictures = (lesson.Bars("gradients", "Gradient norm of the state after each row", log=True),)

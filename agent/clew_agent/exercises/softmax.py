@@ -7,7 +7,6 @@ import tensorflow as tf
 from clew_agent import lesson
 
 SLIDES = lesson.needs(optimizer="sgd", learning_rate=0.5, schedule="constant", batch_size=100, order="file", steps=500)
-
 BUDGET = lesson.needs(steps=lesson.at_most(500), batch_size=lesson.at_most(100))
 
 
@@ -83,18 +82,17 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
         "cifar10": "A single layer reads little more of colour photographs. Try a smaller rate.",
     }
     races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "validation_accuracy",
+        lesson.optimizer_race(
             500,
             "Which optimizer recognises the most validation images after one pass over the training images?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.5),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.05),
-            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.05),
-            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.05),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.001),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.003),
+            [
+                ("sgd", 0.5),
+                ("momentum", 0.05),
+                ("nesterov", 0.05),
+                ("adagrad", 0.05),
+                ("rmsprop", 0.001),
+                ("adam", 0.003),
+            ],
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import tensorflow as tf
 
 from clew_agent import lesson
+from clew_agent.exercises import cnn
 from clew_agent.training.weights import fit, read_weights, without_norms
 
 LAYERS = ("conv1", "conv2", "dense", "output")
@@ -37,18 +38,10 @@ class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
         ),
     ] = "all"
     images: Annotated[
-        int,
-        lesson.Knob(
-            "Images",
-            "Number of training images, from the beginning of the file.",
-            "Transfer",
-            ge=10,
-            le=60_000,
-            log=True,
-        ),
+        int, lesson.size("Images", "Number of training images, from the beginning of the file.", 10, 60_000, "Transfer")
     ] = 500
     confidence: Annotated[
-        float, lesson.Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1)
+        float, lesson.number("Confidence", "Below this probability the network gives no answer.", 0, 1, "Transfer")
     ] = 0.9
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
@@ -73,58 +66,37 @@ class Transfer(lesson.Exercise[TransferSettings]):
     jit = False  # XLA is up to twenty times slower for convolutions on a CPU
 
     def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
-        """Two convolutions, a dense layer and ten scores, of the same shapes as in ``cnn.py``."""
+        """The network of ``cnn.py``, of which some layers keep their weights."""
         options, data = setup.settings, setup.require_data()
-        height, width, channels = data.image_shape
-        flat = (height + 3) // 4 * ((width + 3) // 4) * 64
-        units = {"conv1": 32, "conv2": 64, "dense": 1024, "output": data.classes}
-        shapes = {
-            "conv1": (5, 5, channels, 32),
-            "conv2": (5, 5, 32, 64),
-            "dense": (1024, flat),
-            "output": (data.classes, 1024),
-        }
-        weights = {name: setup.truncated_normal(name, shape, stddev=0.1) for name, shape in shapes.items()}
-        offsets = {f"{name}_offset": tf.Variable(tf.fill([count], 0.1)) for name, count in units.items()}
+        model = cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings, dropout=0.0))
+        (network,), scores = model.parts, model.scores
+        variables = network.variables
         if options.weights:
-            kept = {name: one for name, one in (weights | offsets).items() if not name.startswith("output")}
+            kept = {name: one for name, one in variables.items() if not name.startswith("output")}
             found = without_norms(read_weights(options.weights, SOURCE), LAYERS, options.weights)
             fit(kept, found, options.weights)
 
-        def layer(name: str, x: tf.Tensor) -> tf.Tensor:
-            images, w = len(x.shape) == 4, weights[name]
-            y = tf.nn.conv2d(x, w, 1, "SAME") if images else tf.matmul(x, w, transpose_b=True)
-            return tf.nn.bias_add(y, offsets[f"{name}_offset"])
-
-        def scores(x: tf.Tensor) -> tf.Tensor:
-            x = tf.reshape(x, [-1, height, width, channels])
-            for name in ("conv1", "conv2"):
-                x = tf.nn.max_pool2d(tf.nn.relu(layer(name, x)), 2, 2, "SAME")
-            return layer("output", tf.nn.relu(layer("dense", tf.reshape(x, [-1, flat]))))
-
         def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
             logits = scores(batch.x)
-            return {
-                "loss": lesson.cross_entropy(logits, batch.y),
-                **lesson.answers(logits, batch.y, options.confidence),
-            }
+            judged = lesson.answers(logits, batch.y, options.confidence)
+            return {"loss": lesson.cross_entropy(logits, batch.y), **judged}
 
         trained = {"output": LAYERS[3:], "dense": LAYERS[2:], "all": LAYERS}[options.retrained]
-        variables = weights | offsets
         moved = {name: one for name, one in variables.items() if name.removesuffix("_offset") in trained}
         frozen = {name: one for name, one in variables.items() if name not in moved}
         few = lesson.Samples(data.train.x[: options.images], data.train.y[: options.images])
-        pictures = {"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]}
-        model = lesson.classifier(setup, scores, moved, name=SOURCE, pictures=pictures)
-        return replace(model, evaluate=evaluate, summarize=lesson.summarize_answers, state=frozen, train=few)
+        return replace(
+            model,
+            parts=[replace(network, variables=moved)],
+            evaluate=evaluate,
+            summarize=lesson.summarize_answers,
+            state=frozen,
+            train=few,
+            pictures={"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]},
+        )
 
     metrics = (
-        lesson.LOSS,
-        lesson.ACCURACY,
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
+        *lesson.CLASSIFICATION_METRICS,
         lesson.at_evaluation("test_precision", "Test precision", "higher", format="percent"),
         lesson.at_evaluation("test_recall", "Test recall", "higher", format="percent"),
         lesson.at_evaluation("test_f_score", "Test F-score", "higher", format="percent"),

@@ -23,27 +23,20 @@ class VaeSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The code and the two terms of the loss."""
 
     code: Annotated[
-        int, lesson.Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)
+        int, lesson.number("Code", "Numbers in the code. The pictures show the first two.", 2, 64, "Network")
     ] = 2
     hidden: Annotated[
         int,
-        lesson.Knob(
-            "Hidden units",
-            "Size of the layers next to the pixels; the others have half of it.",
-            "Network",
-            ge=1,
-            le=4096,
+        lesson.number(
+            "Hidden units", "Size of the layers next to the pixels; the others have half of it.", 1, 4096, "Network"
         ),
     ] = 512
     reconstruction_weight: Annotated[
-        float,
-        lesson.Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100),
+        float, lesson.number("Reconstruction weight", "How much it counts that the image comes back.", 0, 100, "Loss")
     ] = 1.0
     kl_weight: Annotated[
         float,
-        lesson.Knob(
-            "KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100
-        ),
+        lesson.number("KL weight", "How much it counts that the codes follow a normal distribution.", 0, 100, "Loss"),
     ] = 1.0
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 2e-3

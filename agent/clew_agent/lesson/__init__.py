@@ -13,11 +13,14 @@ from clew_agent.lesson.cards import (
     lane,
     lines,
     needs,
+    number,
     optimizer_race,
     other_than,
     plot,
     preset,
     race,
+    share,
+    size,
     tiny,
 )
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
@@ -106,8 +109,8 @@ __all__ = [
     "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec", "TrainingSettings", "answer_pictures", "answers",
     "around_grey", "as_images", "at_evaluation", "at_least", "at_most", "augment", "averages", "choices",
     "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout", "each_step", "flags", "goal",
-    "in_rows", "lane", "leaky_relu", "lines", "make_surface", "mistakes", "needs", "optimizer_race", "other_than",
-    "plot", "points", "preset", "problem", "race", "random", "read_points", "recurrent_cell", "summarize_answers",
-    "summarize_flags", "through", "tiny", "trained", "variables_of", "weights_of",
+    "in_rows", "lane", "leaky_relu", "lines", "make_surface", "mistakes", "needs", "number", "optimizer_race",
+    "other_than", "plot", "points", "preset", "problem", "race", "random", "read_points", "recurrent_cell", "share",
+    "size", "summarize_answers", "summarize_flags", "through", "tiny", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

@@ -12,10 +12,11 @@ import msgspec
 
 from clew_agent.training.settings import OPTIMIZERS
 from clew_shared.cards import Goal, Lane, MetricSpec, PlotSpec, Preset, RaceSpec, Requirement, SeriesPlot
-from clew_shared.params import Choice, Value
+from clew_shared.params import Choice, Knob, Value
 
 Better = Literal["lower", "higher", "none"]
 
+_GROUP: Final = Knob("").group
 _NUMBER: Final = r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[-+]?\d+)?"
 _REACHED: Final = re.compile(
     rf"(?P<best>best )?(?P<metric>\w+) (?P<op>>=|<=|=) (?P<value>{_NUMBER})"
@@ -26,6 +27,21 @@ _REACHED: Final = re.compile(
 def choices(**labels: str) -> tuple[Choice, ...]:
     """The choices of a ``Knob``: each value with its words for people. A value's hyphens are underscores here."""
     return tuple(Choice(value.replace("_", "-"), label) for value, label in labels.items())
+
+
+def number(label: str, help: str, least: float, most: float, group: str = _GROUP, **more: Any) -> Knob:
+    """A setting from ``least`` to ``most``; ``more`` is what else ``Knob`` can say."""
+    return Knob(label, help, group, ge=least, le=most, **more)
+
+
+def size(label: str, help: str, least: float, most: float, group: str = _GROUP, **more: Any) -> Knob:
+    """A setting of which factors matter: the arrow keys multiply it."""
+    return number(label, help, least, most, group, log=True, **more)
+
+
+def share(label: str, help: str, group: str = _GROUP) -> Knob:
+    """A setting from 0 to just below 1."""
+    return Knob(label, help, group, ge=0, lt=1)
 
 
 def each_step(name: str, label: str, better: Better = "none", **more: Any) -> MetricSpec:
@@ -135,12 +151,13 @@ def race(
 
 
 def optimizer_race(
-    metric: str, steps: int, help: str, lanes: Sequence[tuple[str, float] | tuple[str, float, str]], **target: float
+    steps: int,
+    help: str,
+    lanes: Sequence[tuple[str, float] | tuple[str, float, str]],
+    metric: str = "validation_accuracy",
+    target: float | None = None,
 ) -> RaceSpec:
-    """A race of optimizers: each lane is an optimizer, its learning rate and, if that is not the optimizer's, a
-    name."""
+    """A race of optimizers: each lane is an optimizer, its learning rate and, if the lane has another, its name."""
     labels = {one.value: one.label for one in OPTIMIZERS}
-    made = (
-        lane(*name or [labels[optimizer]], optimizer=optimizer, learning_rate=rate) for optimizer, rate, *name in lanes
-    )
-    return race("optimizers", "Optimizer race", metric, steps, help, *made, **target)
+    made = (lane(*name or [labels[kind]], optimizer=kind, learning_rate=rate) for kind, rate, *name in lanes)
+    return race("optimizers", "Optimizer race", metric, steps, help, *made, target=target)

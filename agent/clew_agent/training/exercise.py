@@ -45,10 +45,11 @@ from clew_shared.cards import (
 )
 from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Event
-from clew_shared.params import Params, describe
+from clew_shared.params import Params, Value, describe
 
 _LONGEST_GUIDE = 1 << 20
 SettingsT = TypeVar("SettingsT", bound=Params)
+SettingsU = TypeVar("SettingsU", bound=BatchSettings)
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,12 @@ class Setup(Generic[SettingsT]):
                 "exercise.data", "This exercise needs a data set and got none.", "Choose mnist or digits.", "data"
             )
         return self.data
+
+    def taken_by(self, kind: type[SettingsU], **own: Value) -> Setup[SettingsU]:
+        """The setup of another exercise with settings of ``kind``: those of ``BatchSettings`` as they are here, and
+        its ``own``."""
+        common = {name: getattr(self.settings, name) for name in BatchSettings.__struct_fields__}
+        return Setup(kind(**common, **own), self.seed, self.data, self.fused)
 
     def held_out(self) -> dict[str, Samples]:
         """The data set's validation and test samples, for ``Model.evaluation_sets``."""

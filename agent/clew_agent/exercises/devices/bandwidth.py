@@ -33,17 +33,11 @@ RATE = 0.01
 class BandwidthSettings(lesson.Params, frozen=True, kw_only=True):
     """How large vectors and matrices become, and how many images the networks take at once."""
 
-    megabytes: Annotated[
-        int, lesson.Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
-    ] = 256
-    rows: Annotated[
-        int, lesson.Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
-    ] = 2048
-    batch_size: Annotated[
-        int, lesson.Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)
-    ] = 1
+    megabytes: Annotated[int, lesson.size("Largest vector", "It must not fit into a cache.", 1, 4096, unit="MB")] = 256
+    rows: Annotated[int, lesson.size("Largest matrix", "Rows and columns of the largest product.", 32, 16_384)] = 2048
+    batch_size: Annotated[int, lesson.size("Batch size", "Images in one step of the networks.", 1, 4096)] = 1
     repeats: Annotated[
-        int, lesson.Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)
+        int, lesson.number("Repeats", "How often each time is measured. The fastest counts.", 1, 100)
     ] = 7
 
 

@@ -42,17 +42,17 @@ class ImageSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
     image_size: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Image size",
             "Height and width of an image. 0: the network's own, 224, or 299 for Inception v3.",
+            0,
+            1024,
             "Network",
             unit="pixels",
-            ge=0,
-            le=1024,
         ),
     ] = 0
     classes: Annotated[
-        int, lesson.Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
+        int, lesson.number("Classes", "How many kinds of synthetic images there are.", 2, 100_000, "Network")
     ] = 1000
     folder: Annotated[
         str,

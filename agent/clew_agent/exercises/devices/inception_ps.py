@@ -85,7 +85,7 @@ class InceptionPs(lesson.Exercise[InceptionPsSettings]):
             "learns",
             "The network learns: loss below 6",
             "best loss <= 6.0",
-            (*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
+            lesson.needs(LARGE_PROBLEM, strategy=parameter_server.CARD.id, workers=lesson.at_least(2)),
             question=1,
         ),
     )

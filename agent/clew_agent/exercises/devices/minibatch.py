@@ -19,9 +19,7 @@ RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
 WARM_UP_STEPS = 20
 SAMPLES = 50_000
-Samples = Annotated[
-    int, lesson.Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)
-]
+Samples = Annotated[int, lesson.size("Samples", "Training samples for each batch size.", 1000, 10_000_000)]
 
 
 class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
@@ -33,12 +31,9 @@ class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
         bool, lesson.Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
     samples: Samples = SAMPLES
-    hidden: Annotated[
-        int, lesson.Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)
-    ] = 256
+    hidden: Annotated[int, lesson.size("Hidden units", "Size of the layer in the middle.", 1, 10_000)] = 256
     largest: Annotated[
-        int,
-        lesson.Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048),
+        int, lesson.number("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", 1, 2048)
     ] = 2048
 
 

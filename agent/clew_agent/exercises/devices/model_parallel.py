@@ -57,35 +57,30 @@ class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
     ] = STAGES
     stages: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Stages",
             "Parts of the network on one device. With several devices each has one stage, or one part of the hybrid.",
-            ge=2,
-            le=16,
+            2,
+            16,
         ),
     ] = 4
     micro_batches: Annotated[
         int,
-        lesson.Knob(
+        lesson.size(
             "Micro-batches",
             f"How many, at most. Tried are {', '.join(map(str, MICRO_BATCHES))}, if they divide the batch.",
-            ge=1,
-            le=32,
-            log=True,
+            1,
+            32,
             shown_when=lesson.Condition("cut", (STAGES,)),
         ),
     ] = 8
-    batch_size: Annotated[
-        int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=10_000, log=True)
-    ] = 512
+    batch_size: Annotated[int, lesson.size("Batch size", "Number of images in one step.", 1, 10_000)] = 512
     layers: Annotated[
-        int, lesson.Knob("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", ge=1, le=20)
+        int, lesson.number("Layers", "Dense layers in each stage, or hidden dense layers of the hybrid.", 1, 20)
     ] = 1
-    width: Annotated[int, lesson.Knob("Width", "Inputs and outputs of each layer.", ge=16, le=10_000, log=True)] = 1024
+    width: Annotated[int, lesson.size("Width", "Inputs and outputs of each layer.", 16, 10_000)] = 1024
     learning_rate: lesson.LearningRate = 0.05
-    steps: Annotated[
-        int, lesson.Knob("Steps", "Training steps for each number of micro-batches.", ge=1, le=1000, log=True)
-    ] = 20
+    steps: Annotated[int, lesson.size("Steps", "Training steps for each number of micro-batches.", 1, 1000)] = 20
 
 
 ModelParallelSetup = lesson.Setup[ModelParallelSettings]
@@ -211,7 +206,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             "bubble",
             "Bubble below 20 %",
             "bubble <= 0.2",
-            (*PIPELINE, *lesson.needs(stages=lesson.at_least(4), devices=(1, 4, 8, 16))),
+            lesson.needs(PIPELINE, stages=lesson.at_least(4), devices=(1, 4, 8, 16)),
             question=1,
             quiet=True,
         ),
@@ -219,7 +214,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             "gain",
             "Twice as fast as one device",
             "gain >= 2",
-            (*PIPELINE, *lesson.needs(stages=lesson.at_most(4), devices=(1, 2, 4))),
+            lesson.needs(PIPELINE, stages=lesson.at_most(4), devices=(1, 2, 4)),
             quiet=True,
         ),
     )

@@ -36,6 +36,7 @@ PREFIX = "clew-pipeline-"
 LEFT_S = 24 * 3600.0
 """A folder that was not touched for so long is nobody's."""
 KERNELS, UNITS = (8, 16), 64
+SLOW_FILES = lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500))
 
 
 class Way(NamedTuple):
@@ -64,22 +65,20 @@ class PipelineSettings(lesson.Params, frozen=True, kw_only=True):
         str, lesson.Knob("Images come from", "One way, or all of them one after the other.", choices=CHOICES)
     ] = ALL
     images: Annotated[
-        int, lesson.Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
+        int, lesson.size("Images", "How many images are written as files.", 50, 50_000, unit="images")
     ] = 1000
-    passes: Annotated[
-        int, lesson.Knob("Passes", "How many times the network sees all images, each way.", ge=2, le=100)
-    ] = 4
-    batch_size: Annotated[int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=1000, log=True)] = 50
+    passes: Annotated[int, lesson.number("Passes", "How many times the network sees all images, each way.", 2, 100)] = 4
+    batch_size: Annotated[int, lesson.size("Batch size", "Number of images in one step.", 1, 1000)] = 50
     readers: Annotated[
-        int, lesson.Knob("Readers", "How many files are read at the same time, in parallel.", ge=1, le=256, log=True)
+        int, lesson.size("Readers", "How many files are read at the same time, in parallel.", 1, 256)
     ] = 4
     extra_ms: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Extra time per file",
             "Each file takes so much longer, as on a file system that many nodes share. 0: as long as it takes here.",
-            ge=0,
-            le=100,
+            0,
+            100,
             unit="ms",
         ),
     ] = 0.0
@@ -153,20 +152,10 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
     )
     goals = (
         lesson.goal(
-            "parallel",
-            "Parallel reading 6 times as fast",
-            "parallel_gain >= 6",
-            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
-            question=2,
-            quiet=True,
+            "parallel", "Parallel reading 6 times as fast", "parallel_gain >= 6", SLOW_FILES, question=2, quiet=True
         ),
         lesson.goal(
-            "prefetch",
-            "Prefetching 7 times as fast",
-            "prefetch_gain >= 7",
-            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
-            question=1,
-            quiet=True,
+            "prefetch", "Prefetching 7 times as fast", "prefetch_gain >= 7", SLOW_FILES, question=1, quiet=True
         ),
     )
     goal_details = {

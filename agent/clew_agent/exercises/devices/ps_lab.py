@@ -47,12 +47,9 @@ class PsLab(lesson.Exercise[PsLabSettings]):
 
     def build(self, setup: lesson.Setup[PsLabSettings]) -> lesson.Model:
         """The very network of the exercise *softmax* or *cnn*."""
-        chosen = setup.settings
-        common = {name: getattr(chosen, name) for name in lesson.BatchSettings.__struct_fields__}
-        if chosen.network == "cnn":
-            return cnn.EXERCISE.build(lesson.Setup(cnn.CnnSettings(**common), setup.seed, setup.data, setup.fused))
-        settings = softmax.SoftmaxSettings(**common)
-        return softmax.EXERCISE.build(lesson.Setup(settings, setup.seed, setup.data, setup.fused))
+        if setup.settings.network == "cnn":
+            return cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings))
+        return softmax.EXERCISE.build(setup.taken_by(softmax.SoftmaxSettings))
 
     metrics = softmax.Softmax.metrics
     plots = softmax.Softmax.plots

@@ -39,14 +39,9 @@ class VectorizeSettings(lesson.Params, frozen=True, kw_only=True):
         ),
     ] = "dot"
     largest: Annotated[
-        int,
-        lesson.Knob(
-            "Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True
-        ),
+        int, lesson.size("Largest size", "Number of multiplications in the largest product.", 10, 10_000_000)
     ] = 1_000_000
-    repeats: Annotated[
-        int, lesson.Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
-    ] = 7
+    repeats: Annotated[int, lesson.size("Repeats", "How often each time is measured. The median counts.", 1, 1000)] = 7
 
 
 @dataclass(frozen=True)
@@ -114,16 +109,9 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
         lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
     )
     goals = (
+        lesson.goal("numpy", "NumPy 20 times as fast", "numpy_gain >= 20", LARGE, question=1, quiet=True),
         lesson.goal(
-            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
-        ),
-        lesson.goal(
-            "tensorflow",
-            "TensorFlow 20 times as fast",
-            "tensorflow_gain >= 20",
-            (*LARGE, *lesson.needs()),
-            question=1,
-            quiet=True,
+            "tensorflow", "TensorFlow 20 times as fast", "tensorflow_gain >= 20", LARGE, question=1, quiet=True
         ),
     )
     goal_details = {
