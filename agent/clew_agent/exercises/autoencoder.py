@@ -17,6 +17,8 @@ NUDGE = 0.01
 WITH_PENALTY = ("sparse", "contractive")
 CLEAN = lesson.needs(kind=("undercomplete", "deep"))
 """Of noisy images PCA has to draw the noise as well, so it loses without a contest."""
+TWICE = lesson.needs(CLEAN, code=32)
+AS_PCA = lesson.needs(CLEAN, code=lesson.at_least(4))
 
 
 class AutoencoderSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -192,12 +194,8 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
         lesson.tiny(steps=300, code=4, evaluate_every=100),
     )
     goals = (
-        lesson.goal(
-            "twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", lesson.needs(CLEAN, code=32), question=2
-        ),
-        lesson.goal(
-            "pca", "Better than PCA", "test_gain >= 1.0", lesson.needs(CLEAN, code=lesson.at_least(4)), question=1
-        ),
+        lesson.goal("twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", TWICE, question=2),
+        lesson.goal("pca", "Better than PCA", "test_gain >= 1.0", AS_PCA, question=1),
     )
     goal_details = {
         "twice": "What do more layers bring?",

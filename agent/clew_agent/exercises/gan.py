@@ -18,6 +18,7 @@ CLEAR, ENOUGH = 0.9, 0.02
 
 LONG_ENOUGH = lesson.needs(steps=lesson.at_least(2000))
 """After some hundred steps the classifier reads digits in smears."""
+STRONG = lesson.needs(LONG_ENOUGH, discriminator_steps=lesson.at_least(5), dropout=0.0)
 
 
 class GanSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -190,11 +191,7 @@ class Gan(lesson.Exercise[GanSettings]):
     goals = (
         lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", LONG_ENOUGH, question=1),
         lesson.goal(
-            "strong",
-            "9 of 10 classes against a strong discriminator",
-            "samples_classes >= 9",
-            lesson.needs(LONG_ENOUGH, discriminator_steps=lesson.at_least(5), dropout=0.0),
-            question=2,
+            "strong", "9 of 10 classes against a strong discriminator", "samples_classes >= 9", STRONG, question=2
         ),
     )
     goal_details = {

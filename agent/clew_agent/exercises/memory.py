@@ -28,6 +28,10 @@ LOOKED_AT = 500
 """Test sequences whose gradient the picture shows."""
 ROWS = 16
 """Answers whose attention the picture shows: fewer than the shortest sequence has steps."""
+SUMS = lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED)
+COPY = lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED)
+COPY_FAR = lesson.needs(task="copying", length=lesson.at_least(200))
+WAVE = lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100))
 
 
 class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -164,32 +168,10 @@ class Memory(lesson.Exercise[MemorySettings]):
         lesson.preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
     )
     goals = (
-        lesson.goal(
-            "sums",
-            "Add over 100 steps",
-            "test_accuracy >= 0.95",
-            lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
-            question=2,
-        ),
-        lesson.goal(
-            "copy",
-            "Copy over 50 steps",
-            "test_accuracy >= 0.99",
-            lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
-        ),
-        lesson.goal(
-            "far",
-            "Copy over 200 steps",
-            "test_accuracy >= 0.99",
-            lesson.needs(task="copying", length=lesson.at_least(200)),
-            question=4,
-        ),
-        lesson.goal(
-            "wave",
-            "Predict a wave",
-            "test_accuracy >= 0.85",
-            lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
-        ),
+        lesson.goal("sums", "Add over 100 steps", "test_accuracy >= 0.95", SUMS, question=2),
+        lesson.goal("copy", "Copy over 50 steps", "test_accuracy >= 0.99", COPY),
+        lesson.goal("far", "Copy over 200 steps", "test_accuracy >= 0.99", COPY_FAR, question=4),
+        lesson.goal("wave", "Predict a wave", "test_accuracy >= 0.85", WAVE),
     )
     goal_details = {
         "sums": "95 % of the sums within 0.04, by a cell with gates.",

@@ -26,6 +26,9 @@ RANGE, GRID, LOOKED_AT = 8.0, 25, 100
 
 MADE = ("xor", "circles", "moons", "spirals", "blobs")
 """Points that are made from the seed."""
+XOR = lesson.needs(lesson.needs(shape="xor"), SMALL, NOISY)
+CIRCLES = lesson.needs(lesson.needs(shape="circles"), SMALL, NOISY)
+SPIRALS = lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05))
 
 
 class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -181,26 +184,9 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
         lesson.preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
     )
     goals = (
-        lesson.goal(
-            "xor",
-            "XOR with three units",
-            "test_accuracy >= 0.95",
-            lesson.needs(lesson.needs(shape="xor"), SMALL, NOISY),
-            question=1,
-        ),
-        lesson.goal(
-            "circles",
-            "Enclose the disc with three lines",
-            "test_accuracy >= 0.97",
-            lesson.needs(lesson.needs(shape="circles"), SMALL, NOISY),
-            question=4,
-        ),
-        lesson.goal(
-            "spirals",
-            "97 % of two spirals",
-            "test_accuracy >= 0.97",
-            lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
-        ),
+        lesson.goal("xor", "XOR with three units", "test_accuracy >= 0.95", XOR, question=1),
+        lesson.goal("circles", "Enclose the disc with three lines", "test_accuracy >= 0.97", CIRCLES, question=4),
+        lesson.goal("spirals", "97 % of two spirals", "test_accuracy >= 0.97", SPIRALS),
     )
     goal_details = {
         "xor": "95 % of the test points, in one hidden layer, at the end of the run.",

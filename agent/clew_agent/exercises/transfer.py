@@ -14,6 +14,7 @@ from clew_agent.training.weights import fit, read_weights, without_norms
 LAYERS = ("conv1", "conv2", "dense", "output")
 SOURCE = "cnn"
 """The part of the earlier run whose weights are taken."""
+FEW = lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50))
 
 
 class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -113,15 +114,7 @@ class Transfer(lesson.Exercise[TransferSettings]):
         lesson.preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
         lesson.tiny(steps=20),
     )
-    goals = (
-        lesson.goal(
-            "few",
-            "92 % with 50 steps",
-            "test_accuracy >= 0.92 at step 50 on digits",
-            lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)),
-            question=1,
-        ),
-    )
+    goals = (lesson.goal("few", "92 % with 50 steps", "test_accuracy >= 0.92 at step 50 on digits", FEW, question=1),)
     goal_details = {"few": "On the small digits, with the layers of an earlier run."}
 
 

@@ -12,6 +12,7 @@ from clew_agent.exercises.devices.imagenet_bench import LARGE_PROBLEM, ImagenetB
 from clew_agent.strategies import parameter_server, single
 
 SIZE, SMALLEST = 299, 75
+ON_SERVERS = lesson.needs(LARGE_PROBLEM, strategy=parameter_server.CARD.id, workers=lesson.at_least(2))
 
 
 class InceptionPsSettings(ImageSettings, frozen=True, kw_only=True):
@@ -80,15 +81,7 @@ class InceptionPs(lesson.Exercise[InceptionPsSettings]):
             "tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6
         ),
     )
-    goals = (
-        lesson.goal(
-            "learns",
-            "The network learns: loss below 6",
-            "best loss <= 6.0",
-            lesson.needs(LARGE_PROBLEM, strategy=parameter_server.CARD.id, workers=lesson.at_least(2)),
-            question=1,
-        ),
-    )
+    goals = (lesson.goal("learns", "The network learns: loss below 6", "best loss <= 6.0", ON_SERVERS, question=1),)
     goal_details = {
         "learns": "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that."
     }

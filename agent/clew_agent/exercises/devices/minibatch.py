@@ -20,6 +20,9 @@ RATE_AT = 32
 WARM_UP_STEPS = 20
 SAMPLES = 50_000
 Samples = Annotated[int, lesson.size("Samples", "Training samples for each batch size.", 1000, 10_000_000)]
+FASTER = lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256))
+ACCURATE = lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES)
+DIGITS = lesson.needs(largest=lesson.at_least(512), samples=SAMPLES)
 
 
 class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
@@ -132,27 +135,9 @@ class Minibatch(lesson.Measurement[MinibatchSettings]):
         lesson.tiny(samples=3000, hidden=32, largest=512),
     )
     goals = (
-        lesson.goal(
-            "faster",
-            "4 times faster per sample",
-            "best gain >= 4",
-            lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)),
-            question=1,
-            quiet=True,
-        ),
-        lesson.goal(
-            "accurate",
-            "90 % with the largest batch",
-            "test_accuracy >= 0.9 on mnist",
-            lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
-        ),
-        lesson.goal(
-            "digits",
-            "88 % with the largest batch",
-            "test_accuracy >= 0.88 on digits",
-            lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
-            question=1,
-        ),
+        lesson.goal("faster", "4 times faster per sample", "best gain >= 4", FASTER, question=1, quiet=True),
+        lesson.goal("accurate", "90 % with the largest batch", "test_accuracy >= 0.9 on mnist", ACCURATE),
+        lesson.goal("digits", "88 % with the largest batch", "test_accuracy >= 0.88 on digits", DIGITS, question=1),
     )
     goal_details = {
         "faster": "The best batch size against the smallest.",

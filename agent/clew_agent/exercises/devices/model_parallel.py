@@ -41,6 +41,8 @@ Samples = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Inputs [samples, ...] and labels of one step."""
 Steps = Generator[None, None, Result]
 """Yields after each step; between them a measurement may be stopped."""
+BUBBLE = lesson.needs(PIPELINE, stages=lesson.at_least(4), devices=(1, 4, 8, 16))
+GAIN = lesson.needs(PIPELINE, stages=lesson.at_most(4), devices=(1, 2, 4))
 
 
 class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
@@ -202,21 +204,8 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
         ),
     )
     goals = (
-        lesson.goal(
-            "bubble",
-            "Bubble below 20 %",
-            "bubble <= 0.2",
-            lesson.needs(PIPELINE, stages=lesson.at_least(4), devices=(1, 4, 8, 16)),
-            question=1,
-            quiet=True,
-        ),
-        lesson.goal(
-            "gain",
-            "Twice as fast as one device",
-            "gain >= 2",
-            lesson.needs(PIPELINE, stages=lesson.at_most(4), devices=(1, 2, 4)),
-            quiet=True,
-        ),
+        lesson.goal("bubble", "Bubble below 20 %", "bubble <= 0.2", BUBBLE, question=1, quiet=True),
+        lesson.goal("gain", "Twice as fast as one device", "gain >= 2", GAIN, quiet=True),
     )
     goal_details = {
         "bubble": "With the largest number of micro-batches.",
