@@ -42,7 +42,7 @@ class Cnn(lesson.Exercise[CnnSettings]):
     minutes = 40
     summary = "Train a convolutional network, reproduce 95.97 % and arrange the batches until it reaches 99 %."
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
-    jit = False  # XLA is up to twenty times slower for convolutions on a CPU
+    # Not compiled by XLA (jit): that is up to twenty times slower for convolutions on a CPU.
     revision = 1
     tries = "classes"
 

@@ -103,7 +103,7 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "classes"
-    jit = False  # XLA cannot move images
+    # Not compiled by XLA (jit), which cannot move images.
 
     def build(self, setup: lesson.Setup[GeneralisationSettings]) -> lesson.Model:
         """Networks of dense layers side by side, as a rule one; each remedy acts in training alone."""
@@ -295,9 +295,7 @@ def few_images(
     ``ProblemError`` where there are not so many.
     """
     count, folds = options.images, options.folds
-    if count > len(data.train):
-        text = f"There are {len(data.train):,} training images in {data.name}, fewer than the {count:,} asked for."
-        raise lesson.problem("exercise.images", text, f"Ask for {len(data.train):,} images or fewer.", "images")
+    lesson.check_images(data, count)
     draw = np.random.default_rng(0 if folds > 1 else seed)
     drawn = draw.permutation(len(data.train))[:count]
     x, right = data.train.x[drawn], data.train.y[drawn]

@@ -46,7 +46,6 @@ class Rnn(lesson.Exercise[RnnSettings]):
     datasets = ("mnist", "digits")
     revision = 1
     tries = "classes"
-    jit = False
 
     def build(self, setup: lesson.Setup[RnnSettings]) -> lesson.Model:
         """The weights of all gates side by side in one matrix for the row and one for the state."""

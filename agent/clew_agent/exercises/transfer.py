@@ -64,7 +64,7 @@ class Transfer(lesson.Exercise[TransferSettings]):
     datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
     revision = 1
     tries = "classes"
-    jit = False  # XLA is up to twenty times slower for convolutions on a CPU
+    # Not compiled by XLA (jit): that is up to twenty times slower for convolutions on a CPU.
 
     def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
         """The network of ``cnn.py``, of which some layers keep their weights."""

@@ -215,11 +215,7 @@ def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSe
         return x
 
     def step(_: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(lesson.cross_entropy(scores(images), labels))
-        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
-            one.assign_sub(RATE * gradient)
-        return loss
+        return lesson.descend(lambda: tf.reduce_mean(lesson.cross_entropy(scores(images), labels)), weights, RATE)
 
     return step
 

@@ -86,7 +86,6 @@ class ImagenetBench(lesson.Exercise[ImagenetSettings]):
     minutes = 40
     summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
     revision = 1
-    jit = False
 
     def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
         """The chosen network on synthetic images, or on those of a folder."""

@@ -8,9 +8,8 @@ NeurIPS 2019): all micro-batches forward, then all backward, then one update by 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +35,7 @@ PIPELINE = lesson.needs(
 
 Array = npt.NDArray[np.float64]
 Weights = list[npt.NDArray[np.float32]]
+Events = Iterator[lesson.Event | None]
 Result = TypeVar("Result")
 Samples = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Inputs [samples, ...] and labels of one step."""
@@ -101,7 +101,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
     summary = "Cut a network into stages on several devices and fill the time in which they wait."
     datasets = ("mnist", "digits")
 
-    def measure(self, setup: ModelParallelSetup) -> Iterator[lesson.Event | None]:
+    def measure(self, setup: ModelParallelSetup) -> Events:
         """All parts of the network on one device, then each on its own."""
         chosen = setup.settings
         counts = micro_batch_counts(chosen.micro_batches, chosen.batch_size) if chosen.cut == STAGES else []
@@ -111,9 +111,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
         yield lesson.Log(text=placement_in_words(devices, len(places), "stage" if counts else "part"))
         yield from self._stages(setup, devices, places, counts) if counts else self._hybrid(setup, devices, places)
 
-    def _stages(
-        self, setup: ModelParallelSetup, devices: list[str], places: list[str], counts: list[int]
-    ) -> Iterator[lesson.Event | None]:
+    def _stages(self, setup: ModelParallelSetup, devices: list[str], places: list[str], counts: list[int]) -> Events:
         """Without a pipeline, then with more and more micro-batches."""
         weights, batches, rate = initial_weights(len(places), setup), make_batches(setup), setup.settings.learning_rate
         classes = setup.require_data().classes
@@ -123,22 +121,20 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             compare(whole.losses, run.losses, count)
             if count == 1:
                 in_turn = run
-            tasks = schedule(run.durations)
-            share, expected = bubble(tasks, len(places)), bubble_formula(len(places), count)
+            tasks, expected = schedule(run.durations), bubble_formula(len(places), count)
             yield lesson.points("Formula", count, expected, "Micro-batches", "Bubble")
             if len(devices) > 1:
                 yield lesson.points("In turn", count, in_turn.seconds, "Micro-batches", "Time per step", y_unit="s")
-            seconds = step_seconds(tasks, run.updates)
-            yield from results(step, "Pipeline", count, "Micro-batches", share, whole.alone_seconds, seconds)
-            yield lesson.Log(
-                text=f"{count} {'micro-batch' if count == 1 else 'micro-batches'}: bubble {100 * share:.1f} %, by the "
-                f"formula {100 * expected:.1f} %; losses are those of one device."
+            share = yield from results(
+                step, "Pipeline", count, "Micro-batches", tasks, run.updates, whole.alone_seconds
             )
+            found = (
+                f"{counted(count, 'micro-batch')}: bubble {100 * share:.1f} %, by the formula {100 * expected:.1f} %"
+            )
+            yield lesson.Log(text=f"{found}; losses are those of one device.")
         yield from timeline(tasks)
 
-    def _hybrid(
-        self, setup: ModelParallelSetup, devices: list[str], places: list[str]
-    ) -> Iterator[lesson.Event | None]:
+    def _hybrid(self, setup: ModelParallelSetup, devices: list[str], places: list[str]) -> Events:
         """With the dense layers for the whole batch, then share by share."""
         chosen, data = setup.settings, setup.require_data()
         if chosen.batch_size < len(places):
@@ -154,17 +150,13 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             pieces = 1 if together else len(places)
             compare(losses, found, pieces, "piece")
             tasks = schedule_hybrid(run.convolutions, run.dense)
-            share, seconds = bubble(tasks, len(places)), step_seconds(tasks, run.updates)
-            yield from results(step, "Hybrid", pieces, "Pieces", share, whole.seconds, seconds)
+            share = yield from results(step, "Hybrid", pieces, "Pieces", tasks, run.updates, whole.seconds)
             how = "the whole batch at once" if together else "the share of one device after another"
-            yield lesson.Log(
-                text=f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
-            )
+            text = f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
+            yield lesson.Log(text=text)
         cut, parallel = network.sent_bytes(chosen.batch_size)
-        yield lesson.Log(
-            text=f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
-            f" {parallel / 1e6:.2f} MB."
-        )
+        text = f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
+        yield lesson.Log(text=f"{text} {parallel / 1e6:.2f} MB.")
         yield from timeline(tasks)
 
     metrics = (
@@ -175,7 +167,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
         lesson.lines("bubble", "Bubble", "Measured", "Formula", log_x=True, format="percent"),
         lesson.lines("time", "Time per step", "One device", "In turn", "Pipeline", "Hybrid", log_x=True),
         lesson.lines(
-            "timeline", "One step", *tuple(f"Device {number}" for number in range(1, MOST_STAGES + 1)), form="timeline"
+            "timeline", "One step", *(f"Device {number}" for number in range(1, MOST_STAGES + 1)), form="timeline"
         ),
     )
     strategies = (single.CARD, several_devices("Each device holds one stage of the network."))
@@ -229,17 +221,8 @@ def dense_layers(variables: Sequence[tf.Variable], x: tf.Tensor, ends_in_scores:
 def initial_weights(stages: int, setup: ModelParallelSetup) -> list[Weights]:
     """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
     generator, width = np.random.default_rng(setup.seed), setup.settings.width
-    return [
-        [
-            value
-            for _ in range(setup.settings.layers)
-            for value in (
-                generator.normal(0, width**-0.5, [width, width]).astype(np.float32),
-                np.zeros(width, np.float32),
-            )
-        ]
-        for _ in range(stages)
-    ]
+    layers = range(setup.settings.layers)
+    return [[one for _ in layers for one in hybrid.initial_layer(generator, width, width)] for _ in range(stages)]
 
 
 def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Part]:
@@ -274,8 +257,7 @@ def make_batches(setup: ModelParallelSetup) -> list[Samples]:
 # Training
 
 
-@dataclass(frozen=True, eq=False)
-class TimedRun:
+class TimedRun(NamedTuple):
     """A training: the loss of each step, and the usual seconds of each task [stage, micro-batch, forward and backward]
     and of each stage's update [stage]."""
 
@@ -295,8 +277,8 @@ class TimedRun:
         return float(self.durations[..., 1].sum() + self.updates.sum())
 
 
-def train(step: Callable[[Samples, float], Result], batches: Sequence[Samples], rate: float) -> Steps[list[Result]]:
-    """Does a ``step`` for each of ``batches``, and yields after each; returns what they returned.
+def train(step: Callable[[Samples, float], Any], batches: Sequence[Samples], rate: float) -> Steps[list[Array]]:
+    """Does a ``step`` for each of ``batches``, and yields after each; returns an array of each thing they returned.
 
     The first one is done twice, at first with a rate of 0: in it functions are traced, and it does not count.
     """
@@ -305,31 +287,26 @@ def train(step: Callable[[Samples, float], Result], batches: Sequence[Samples], 
     for batch in batches:
         found.append(step(batch, rate))
         yield
-    return found
+    return [np.array(part) for part in zip(*found, strict=True)]
 
 
 def train_stages(
     stages: Sequence[Part], batches: Sequence[Samples], micro_batches: int, rate: float
 ) -> Steps[TimedRun]:
     """Trains all ``stages``."""
-    steps = yield from train(partial(pipeline_step, stages, micro_batches), batches, rate)
-    losses, durations, updates = (np.array(part) for part in zip(*steps, strict=True))
-    return TimedRun(losses, usual(durations), np.median(updates, 0))
+    step = partial(pipeline_step, stages, micro_batches)
+    losses, durations, updates = yield from train(step, batches, rate)
+    # All micro-batches of a stage are the same work, so the median is over them as well.
+    usual = np.broadcast_to(np.median(durations, (0, 2))[:, None], durations.shape[1:])
+    return TimedRun(losses, usual, np.median(updates, 0))
 
 
 def train_hybrid(
     network: HybridNetwork, batches: Sequence[Samples], together: bool, rate: float
 ) -> Steps[tuple[Array, HybridStep]]:
     """Trains ``network``; returns the loss of each step, and a step with the usual seconds."""
-    steps = yield from train(lambda batch, by: network.step(*batch, together, by), batches, rate)
-    losses, *seconds = (np.array(part) for part in zip(*steps, strict=True))
+    losses, *seconds = yield from train(lambda batch, by: network.step(*batch, together, by), batches, rate)
     return losses, HybridStep(float(losses[-1]), *(np.median(one, 0) for one in seconds))
-
-
-def usual(durations: Array) -> Array:
-    """The usual seconds of each task [stage, micro-batch, direction], from those of all steps [step, stage, …]: all
-    micro-batches of a stage are the same work, so the median is over them as well."""
-    return np.broadcast_to(np.median(durations, (0, 2))[:, None], durations.shape[1:])
 
 
 def pipeline_step(
@@ -360,10 +337,9 @@ def pipeline_step(
 def compare(expected: Array, losses: Array, micro_batches: int, piece: str = "micro-batch") -> None:
     """Raise ``ProblemError`` unless the first ``COMPARED_STEPS`` losses are the same but for rounding."""
     one, other = expected[:COMPARED_STEPS], losses[:COMPARED_STEPS]
-    if not np.allclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True):
-        step = int(np.argmax(~np.isclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True)))
-        plural = f"{piece}{'es' if piece.endswith('ch') else 's'}"
-        count = f"1 {piece}" if micro_batches == 1 else f"{micro_batches} {plural}"
+    same = np.isclose(other, one, rtol=TOLERANCE, atol=0, equal_nan=True)
+    if not same.all():
+        step, count = int(np.argmin(same)), counted(micro_batches, piece)
         text = f"With {count} the loss of step {step + 1} is {other[step]:.7g}, on one device {one[step]:.7g}."
         hint = f"Rounding explains a share of {TOLERANCE:g}. Take a smaller learning rate, which enlarges it less."
         raise lesson.problem("pipeline.differs", text, hint, "learning_rate")
@@ -372,8 +348,7 @@ def compare(expected: Array, losses: Array, micro_batches: int, piece: str = "mi
 # The timeline
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """One micro-batch in one stage, forward or backward, from ``start`` to ``end`` in seconds; counted from 0."""
 
     stage: int
@@ -448,24 +423,29 @@ def micro_batch_counts(most: int, batch: int) -> list[int]:
     return [count for count in MICRO_BATCHES if count <= most and batch % count == 0]
 
 
+def counted(number: int, piece: str) -> str:
+    """So many pieces or micro-batches."""
+    return f"{number} {piece}" if number == 1 else f"{number} {piece}{'es' if piece.endswith('ch') else 's'}"
+
+
 def results(
-    step: int, line: str, x: int, x_label: str, share: float, alone: float, seconds: float
-) -> Iterator[lesson.Event]:
-    """The bubble, and the ``seconds`` of a step beside those of one device."""
+    step: int, line: str, x: int, x_label: str, tasks: Sequence[Task], updates: Array, alone: float
+) -> Generator[lesson.Event, None, float]:
+    """The bubble, which is also returned, and the seconds of a step beside those ``alone`` on one device."""
+    share, seconds = bubble(tasks, len(updates)), step_seconds(tasks, updates)
     yield lesson.points("Measured", x, share, x_label, "Bubble")
     for name, value in (("One device", alone), (line, seconds)):
         yield lesson.points(name, x, value, x_label, "Time per step", y_unit="s")
     yield lesson.Evaluation(step=step, values={"bubble": share, "gain": alone / seconds})
+    return share
 
 
 def placement_in_words(devices: Sequence[str], count: int, part: str = "stage") -> str:
     """Where the parts are, and what the timeline can say therefore."""
-    names = ", ".join(name.removeprefix("/device:") for name in devices)
-    computed = "the timeline is computed from the time of each task alone"
+    names, computed = lesson.devices_in_words(devices), "the timeline is computed from the time of each task alone"
     if len(devices) == 1:
         return f"All {count} {part}s are on {names}: {computed}, as if each {part} had a device of its own."
-    shared = "CPU" in devices[0]
-    return f"One {part} on each of {names}{', parts of one processor' if shared else ''}: {computed}."
+    return f"One {part} on each of {names}: {computed}."
 
 
 def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:

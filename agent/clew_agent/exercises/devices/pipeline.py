@@ -21,7 +21,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_agent.training.tracing import Profiler
+from clew_agent.training.tracing import Profiler, refused
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
@@ -36,7 +36,9 @@ PREFIX = "clew-pipeline-"
 LEFT_S = 24 * 3600.0
 """A folder that was not touched for so long is nobody's."""
 KERNELS, UNITS = (8, 16), 64
-SLOW_FILES = lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500))
+HINT = "Choose another folder, or fewer images."
+NOT_WRITTEN = "feeding.write", "The images cannot be written", HINT, "folder"
+SLOW = lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500))
 
 
 class Way(NamedTuple):
@@ -137,11 +139,11 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
         lesson.at_evaluation("waiting", "Waiting for input, last way", "lower", format="percent"),
     )
     measured = (
-        lesson.lines("rate", "Images per second", *tuple(way.line for way in WAYS.values())),
+        lesson.lines("rate", "Images per second", *(way.line for way in WAYS.values())),
         lesson.lines(
             "step",
             "One step",
-            *tuple(way.name for way in WAYS.values()),
+            *(way.name for way in WAYS.values()),
             form="timeline",
             bars=("Trains", "Waits for its batch"),
         ),
@@ -151,17 +153,12 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
         lesson.preset("tiny", "Tiny", "100 small digits.", data="digits", images=100, passes=2),
     )
     goals = (
-        lesson.goal(
-            "parallel", "Parallel reading 6 times as fast", "parallel_gain >= 6", SLOW_FILES, question=2, quiet=True
-        ),
-        lesson.goal(
-            "prefetch", "Prefetching 7 times as fast", "prefetch_gain >= 7", SLOW_FILES, question=1, quiet=True
-        ),
+        lesson.goal("parallel", "Parallel reading 6 times as fast", "parallel_gain >= 6", SLOW, question=2, quiet=True),
+        lesson.goal("prefetch", "Prefetching 7 times as fast", "prefetch_gain >= 7", SLOW, question=1, quiet=True),
     )
-    goal_details = {
-        "parallel": "As one file after the other, where each file takes 2 ms more.",
-        "prefetch": "As one file after the other, where each file takes 2 ms more.",
-    }
+    goal_details = dict.fromkeys(
+        ("parallel", "prefetch"), "As one file after the other, where each file takes 2 ms more."
+    )
 
 
 def gains(rates: dict[str, float]) -> dict[str, float]:
@@ -209,16 +206,13 @@ class Source:
 def checked_folder(setup: lesson.Setup[PipelineSettings]) -> Path | None:
     """The folder that is asked for, if one is. Raises ``ProblemError`` for settings with which nothing can be
     measured."""
-    chosen, data = setup.settings, setup.require_data()
+    chosen = setup.settings
     folder = Path(chosen.folder).expanduser() if chosen.folder else None
     if folder is not None and not folder.is_dir():
         raise lesson.problem(
             "exercise.folder", f"{folder} is no folder.", "Name one on the machine that trains.", "folder"
         )
-    if chosen.images > len(data.train):
-        there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
-        text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
-        raise lesson.problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+    lesson.check_images(setup.require_data(), chosen.images)
     together = {ALL: 1, "files": 1, "memory": 0, "tfrecord": 0}.get(chosen.feeding, chosen.readers)
     waits = chosen.batch_size * chosen.extra_ms / 1000 / together if together else 0.0
     if waits > LONGEST_S:
@@ -231,7 +225,7 @@ def checked_folder(setup: lesson.Setup[PipelineSettings]) -> Path | None:
 def workplace(folder: Path | None) -> Iterator[Path]:
     """A new folder, which is removed at the end. Its name says whose it is, for ``clear``."""
     prefix = f"{PREFIX}{operating_system.host_name()}-{os.getpid()}-"
-    with written_or_refused():
+    with refused(*NOT_WRITTEN):
         place = tempfile.TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
     with place:
         yield Path(place.name)
@@ -243,12 +237,11 @@ def clear(place: Path) -> Iterator[None]:
     for other in place.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             there = other.lstat()
-            if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner or not is_left(other.name, there.st_mtime):
-                continue
-            for file in other.iterdir():
-                file.unlink()
-                yield None
-            other.rmdir()
+            if stat.S_ISDIR(there.st_mode) and there.st_uid == owner and is_left(other.name, there.st_mtime):
+                for file in other.iterdir():
+                    file.unlink()
+                    yield None
+                other.rmdir()
 
 
 def is_left(name: str, touched: float) -> bool:
@@ -260,17 +253,6 @@ def is_left(name: str, touched: float) -> bool:
     return time() - touched > LEFT_S
 
 
-@contextmanager
-def written_or_refused() -> Iterator[None]:
-    """Makes a problem of what the system refuses meanwhile."""
-    try:
-        yield
-    except (OSError, tf.errors.OpError) as error:
-        reason = error.message if isinstance(error, tf.errors.OpError) else error.strerror or error
-        text = f"The images cannot be written: {reason}."
-        raise lesson.problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
-
-
 def write(data: lesson.DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Generator[None, None, Source]:
     """Writes each image as a PNG file, and all of them into one TFRecord. It may be stopped after each."""
     count = chosen.images
@@ -278,7 +260,7 @@ def write(data: lesson.DataSet, chosen: PipelineSettings, seed: int, folder: Pat
     order = np.random.default_rng(seed).permutation(count)
     source = Source(pixels, data.train.y[:count].astype(np.int32), order, folder, chosen.extra_ms / 1000)
     files: list[bytes] = []
-    with written_or_refused():
+    with refused(*NOT_WRITTEN):
         for path, image in zip(source.paths, pixels, strict=True):
             files.append(tf.io.encode_png(image).numpy())
             Path(path).write_bytes(files[-1])
@@ -442,11 +424,10 @@ def make_step(
         return tf.matmul(x, weights[3])
 
     def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(lesson.cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
-        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
-            one.assign_sub(0.05 * gradient)
-        return loss
+        def loss() -> tf.Tensor:
+            return tf.reduce_mean(lesson.cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
+
+        return lesson.descend(loss, weights, 0.05)
 
     made: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = tf.function(step, autograph=False)
     return made

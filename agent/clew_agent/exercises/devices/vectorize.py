@@ -72,10 +72,8 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
         chosen = setup.settings
         sizes = sizes_to(chosen.largest)
         yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
-        devices = compute_devices()
-        shared = len(devices) > 1 and devices[0].device_type == "CPU"
-        names = ", ".join(device.name.removeprefix("/device:") for device in devices)
-        yield lesson.Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
+        devices = lesson.devices_in_words([device.name for device in compute_devices()])
+        yield lesson.Log(text=f"TensorFlow computes on {devices}.")
         generator = np.random.default_rng(setup.seed)
         for step, size in enumerate(sizes, 1):
             a, b = operands(chosen.operation, size, generator)
