@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import tensorflow as tf
 
@@ -70,8 +70,8 @@ class Transfer(lesson.Exercise[TransferSettings]):
         """The network of ``cnn.py``, of which some layers keep their weights."""
         options, data = setup.settings, setup.require_data()
         model = cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings, dropout=0.0))
-        (network,), scores = model.parts, model.scores
-        variables = network.variables
+        (network,), variables = model.parts, model.parts[0].variables
+        scores: Any = model.scores
         if options.weights:
             kept = {name: one for name, one in variables.items() if not name.startswith("output")}
             found = without_norms(read_weights(options.weights, SOURCE), LAYERS, options.weights)

@@ -24,7 +24,7 @@ from clew_agent.lesson.cards import (
     tiny,
 )
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
-from clew_agent.lesson.measuring import check_images, descend, devices_in_words, points
+from clew_agent.lesson.measuring import check_images, descend, devices_in_words, points, row_of_bars
 from clew_agent.lesson.recurrent import GATES, STATES, recurrent_cell
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
@@ -111,7 +111,7 @@ __all__ = [
     "choices", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "descend", "devices_in_words",
     "dropout", "each_step", "flags", "goal", "in_rows", "lane", "leaky_relu", "lines", "make_surface", "mistakes",
     "needs", "number", "optimizer_race", "other_than", "plot", "points", "preset", "problem", "race", "random",
-    "read_points", "recurrent_cell", "share", "size", "summarize_answers", "summarize_flags", "through", "tiny",
-    "trained", "variables_of", "weights_of",
+    "read_points", "recurrent_cell", "row_of_bars", "share", "size", "summarize_answers", "summarize_flags",
+    "through", "tiny", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

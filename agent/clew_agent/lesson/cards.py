@@ -134,7 +134,7 @@ def preset(
 
 def tiny(**values: Value) -> Preset:
     """The preset that shows in a few seconds that everything works, with the digits that come with Clew."""
-    return preset("tiny", "Tiny", "The built-in small digits.", data="digits", **values)
+    return Preset(name="tiny", title="Tiny", values=values, data="digits", help="The built-in small digits.")
 
 
 def lane(name: str, /, **values: Value) -> Lane:

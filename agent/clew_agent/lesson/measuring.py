@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,14 @@ def points(
     """One point (two numbers) or several (two arrays of the same length) of the line called ``name``."""
     at, values = (np.atleast_1d(np.asarray(one, "<f8")).tobytes() for one in (x, y))
     return Series(name=name, x=at, y=values, x_label=x_label, y_label=y_label, x_unit=x_unit, y_unit=y_unit)
+
+
+def row_of_bars(name: str, bars: Iterable[tuple[float, float, float]], y_label: str = "") -> Series:
+    """The row called ``name`` of a timeline: from when to when it works on which piece (``SeriesPlot``), in seconds."""
+    at: dict[float, float] = {}
+    for start, end, piece in bars:
+        at |= {start: piece, end: 0.0}  # no time between two bars: the one that begins there replaces the end
+    return points(name, [*at], [*at.values()], "Time", y_label, x_unit="s")
 
 
 def descend(loss: Callable[[], tf.Tensor], weights: Sequence[tf.Variable], rate: float) -> tf.Tensor:

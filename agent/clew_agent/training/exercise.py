@@ -186,8 +186,8 @@ class Setup(Generic[SettingsT]):
     def taken_by(self, kind: type[SettingsU], **own: Value) -> Setup[SettingsU]:
         """The setup of another exercise with settings of ``kind``: those of ``BatchSettings`` as they are here, and
         its ``own``."""
-        common = {name: getattr(self.settings, name) for name in BatchSettings.__struct_fields__}
-        return Setup(kind(**common, **own), self.seed, self.data, self.fused)
+        values: dict[str, Any] = {name: getattr(self.settings, name) for name in BatchSettings.__struct_fields__}
+        return Setup(kind(**values | own), self.seed, self.data, self.fused)
 
     def held_out(self) -> dict[str, Samples]:
         """The data set's validation and test samples, for ``Model.evaluation_sets``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from time import perf_counter
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -193,26 +193,35 @@ def product(c: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     return tf.matmul(a, c)
 
 
-def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
-    """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
+def make_network(
+    layers: Sequence[Layer], setup: lesson.Setup[Any]
+) -> tuple[list[tf.Variable], Callable[[tf.Tensor], tf.Tensor]]:
+    """The weights of these layers, and what makes scores of images; there is a pooling after each convolution."""
     weights = []
     for number, layer in enumerate(layers, 1):
         window = [layer.width, layer.width] if layer.places > 1 else []
         deviation = (2 / (layer.width**2 * layer.inputs)) ** 0.5
         weights.append(setup.truncated_normal(f"layer{number}", [*window, layer.inputs, layer.outputs], deviation))
-    first = layers[0]
-    side = math.isqrt(first.places)
-    images = tf.ones([batch, side, side, first.inputs] if first.places > 1 else [batch, first.inputs])
-    labels = tf.range(batch) % layers[-1].outputs
 
     def scores(x: tf.Tensor) -> tf.Tensor:
         for number, (layer, one) in enumerate(zip(layers, weights, strict=True), 1):
             if layer.places > 1:
                 x = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), 2, 2, "SAME")
             else:
-                x = tf.matmul(tf.reshape(x, [batch, layer.inputs]), one)
+                x = tf.matmul(tf.reshape(x, [-1, layer.inputs]), one)
                 x = x if number == len(layers) else tf.nn.relu(x)
         return x
+
+    return weights, scores
+
+
+def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
+    """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
+    weights, scores = make_network(layers, setup)
+    first = layers[0]
+    side = math.isqrt(first.places)
+    images = tf.ones([batch, side, side, first.inputs] if first.places > 1 else [batch, first.inputs])
+    labels = tf.range(batch) % layers[-1].outputs
 
     def step(_: tf.Tensor) -> tf.Tensor:
         return lesson.descend(lambda: tf.reduce_mean(lesson.cross_entropy(scores(images), labels)), weights, RATE)

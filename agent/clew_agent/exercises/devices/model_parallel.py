@@ -19,7 +19,6 @@ from clew_agent import lesson
 from clew_agent.strategies import single
 from clew_agent.strategies.mirrored import compute_devices, several_devices
 from clew_agent.training import hybrid
-from clew_agent.training.hybrid import HybridNetwork, HybridStep, Part, timed
 
 STAGES, HYBRID = "stages", "hybrid"
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
@@ -28,21 +27,18 @@ COMPARED_STEPS = 10
 TOLERANCE = 1e-5
 """How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
 
-PIPELINE = lesson.needs(
-    cut=STAGES, batch_size=lesson.at_least(512), width=lesson.at_least(1024), steps=lesson.at_least(5)
-)
+WIDE = lesson.needs(cut=STAGES, batch_size=lesson.at_least(512), width=lesson.at_least(1024), steps=lesson.at_least(5))
 """With several devices there is a stage on each, whatever ``stages`` says; so a goal asks for both numbers."""
 
 Array = npt.NDArray[np.float64]
-Weights = list[npt.NDArray[np.float32]]
 Events = Iterator[lesson.Event | None]
 Result = TypeVar("Result")
 Samples = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Inputs [samples, ...] and labels of one step."""
 Steps = Generator[None, None, Result]
 """Yields after each step; between them a measurement may be stopped."""
-BUBBLE = lesson.needs(PIPELINE, stages=lesson.at_least(4), devices=(1, 4, 8, 16))
-GAIN = lesson.needs(PIPELINE, stages=lesson.at_most(4), devices=(1, 2, 4))
+BUBBLE = lesson.needs(WIDE, stages=lesson.at_least(4), devices=(1, 4, 8, 16))
+GAIN = lesson.needs(WIDE, stages=lesson.at_most(4), devices=(1, 2, 4))
 
 
 class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
@@ -123,15 +119,10 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
                 in_turn = run
             tasks, expected = schedule(run.durations), bubble_formula(len(places), count)
             yield lesson.points("Formula", count, expected, "Micro-batches", "Bubble")
+            said = f"{counted(count, 'micro-batch')}: bubble {{:.1f}} %, by the formula {100 * expected:.1f} %"
             if len(devices) > 1:
                 yield lesson.points("In turn", count, in_turn.seconds, "Micro-batches", "Time per step", y_unit="s")
-            share = yield from results(
-                step, "Pipeline", count, "Micro-batches", tasks, run.updates, whole.alone_seconds
-            )
-            found = (
-                f"{counted(count, 'micro-batch')}: bubble {100 * share:.1f} %, by the formula {100 * expected:.1f} %"
-            )
-            yield lesson.Log(text=f"{found}; losses are those of one device.")
+            yield from results(step, "Pipeline", count, "Micro-batches", tasks, run.updates, whole.alone_seconds, said)
         yield from timeline(tasks)
 
     def _hybrid(self, setup: ModelParallelSetup, devices: list[str], places: list[str]) -> Events:
@@ -141,19 +132,17 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
             text = f"A batch of {chosen.batch_size} cannot be shared out among {len(places)} devices."
             raise lesson.problem("hybrid.batch", text, f"Take at least {len(places)} images.", "batch_size")
         weights = hybrid.initial_weights(data.image_shape, chosen.width, chosen.layers, data.classes, setup.seed)
-        batches = make_batches(setup)
-        alone = HybridNetwork(devices[:1], weights)
-        losses, whole = yield from train_hybrid(alone, batches, True, chosen.learning_rate)
+        batches, rate = make_batches(setup), chosen.learning_rate
+        losses, whole = yield from train_hybrid(hybrid.HybridNetwork(devices[:1], weights), batches, True, rate)
         for step, together in enumerate((True, False), 1):
-            network = HybridNetwork(places, weights)
-            found, run = yield from train_hybrid(network, batches, together, chosen.learning_rate)
+            network = hybrid.HybridNetwork(places, weights)
+            found, run = yield from train_hybrid(network, batches, together, rate)
             pieces = 1 if together else len(places)
             compare(losses, found, pieces, "piece")
             tasks = schedule_hybrid(run.convolutions, run.dense)
-            share = yield from results(step, "Hybrid", pieces, "Pieces", tasks, run.updates, whole.seconds)
             how = "the whole batch at once" if together else "the share of one device after another"
-            text = f"Dense layers take {how}: bubble {100 * share:.1f} %; losses are those of one device."
-            yield lesson.Log(text=text)
+            said = f"Dense layers take {how}: bubble {{:.1f}} %"
+            yield from results(step, "Hybrid", pieces, "Pieces", tasks, run.updates, whole.seconds, said)
         cut, parallel = network.sent_bytes(chosen.batch_size)
         text = f"In a step each device sends {cut / 1e6:.2f} MB. If it were all data-parallel, it would send"
         yield lesson.Log(text=f"{text} {parallel / 1e6:.2f} MB.")
@@ -166,9 +155,7 @@ class ModelParallel(lesson.Measurement[ModelParallelSettings]):
     measured = (
         lesson.lines("bubble", "Bubble", "Measured", "Formula", log_x=True, format="percent"),
         lesson.lines("time", "Time per step", "One device", "In turn", "Pipeline", "Hybrid", log_x=True),
-        lesson.lines(
-            "timeline", "One step", *(f"Device {number}" for number in range(1, MOST_STAGES + 1)), form="timeline"
-        ),
+        lesson.lines("timeline", "One step", *(f"Device {k}" for k in range(1, MOST_STAGES + 1)), form="timeline"),
     )
     strategies = (single.CARD, several_devices("Each device holds one stage of the network."))
     presets = (
@@ -218,14 +205,14 @@ def dense_layers(variables: Sequence[tf.Variable], x: tf.Tensor, ends_in_scores:
     return x
 
 
-def initial_weights(stages: int, setup: ModelParallelSetup) -> list[Weights]:
+def initial_weights(stages: int, setup: ModelParallelSetup) -> list[hybrid.Weights]:
     """For each stage the matrix and offset of each layer (LeCun et al., "Efficient BackProp", 1998)."""
     generator, width = np.random.default_rng(setup.seed), setup.settings.width
     layers = range(setup.settings.layers)
     return [[one for _ in layers for one in hybrid.initial_layer(generator, width, width)] for _ in range(stages)]
 
 
-def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int) -> list[Part]:
+def make_stages(devices: Sequence[str], weights: Sequence[hybrid.Weights], classes: int) -> list[hybrid.Part]:
     """A stage on each of ``devices``, which may be the same one. The first outputs of the last stage are the scores of
     the classes, the others are not used."""
 
@@ -233,8 +220,8 @@ def make_stages(devices: Sequence[str], weights: Sequence[Weights], classes: int
         return tf.reduce_mean(lesson.cross_entropy(output[:, :classes], labels))
 
     *before, (device, own) = zip(devices, weights, strict=True)
-    stages = [Part(*one, partial(dense_layers, ends_in_scores=False)) for one in before]
-    return [*stages, Part(device, own, partial(dense_layers, ends_in_scores=True), loss)]
+    stages = [hybrid.Part(*one, partial(dense_layers, ends_in_scores=False)) for one in before]
+    return [*stages, hybrid.Part(device, own, partial(dense_layers, ends_in_scores=True), loss)]
 
 
 def make_batches(setup: ModelParallelSetup) -> list[Samples]:
@@ -242,9 +229,8 @@ def make_batches(setup: ModelParallelSetup) -> list[Samples]:
     random matrix brings them to the width of the layers, so all stages are equal."""
     data, chosen, generator = setup.require_data(), setup.settings, np.random.default_rng([setup.seed, 1])
     features = data.train.x.shape[1]
-    to_width = None
-    if chosen.cut == STAGES:
-        to_width = generator.normal(0, features**-0.5, [features, chosen.width]).astype(np.float32)
+    size = [features, chosen.width]
+    to_width = generator.normal(0, features**-0.5, size).astype(np.float32) if chosen.cut == STAGES else None
     found = []
     for _ in range(chosen.steps):
         index = generator.integers(len(data.train), size=chosen.batch_size)
@@ -290,47 +276,43 @@ def train(step: Callable[[Samples, float], Any], batches: Sequence[Samples], rat
     return [np.array(part) for part in zip(*found, strict=True)]
 
 
-def train_stages(
-    stages: Sequence[Part], batches: Sequence[Samples], micro_batches: int, rate: float
-) -> Steps[TimedRun]:
-    """Trains all ``stages``."""
-    step = partial(pipeline_step, stages, micro_batches)
-    losses, durations, updates = yield from train(step, batches, rate)
+def train_stages(stages: Sequence[hybrid.Part], batches: Sequence[Samples], m: int, rate: float) -> Steps[TimedRun]:
+    """Trains all ``stages`` with ``m`` micro-batches in a step."""
+    losses, durations, updates = yield from train(partial(pipeline_step, stages, m), batches, rate)
     # All micro-batches of a stage are the same work, so the median is over them as well.
     usual = np.broadcast_to(np.median(durations, (0, 2))[:, None], durations.shape[1:])
     return TimedRun(losses, usual, np.median(updates, 0))
 
 
 def train_hybrid(
-    network: HybridNetwork, batches: Sequence[Samples], together: bool, rate: float
-) -> Steps[tuple[Array, HybridStep]]:
+    network: hybrid.HybridNetwork, batches: Sequence[Samples], together: bool, rate: float
+) -> Steps[tuple[Array, hybrid.HybridStep]]:
     """Trains ``network``; returns the loss of each step, and a step with the usual seconds."""
     losses, *seconds = yield from train(lambda batch, by: network.step(*batch, together, by), batches, rate)
-    return losses, HybridStep(float(losses[-1]), *(np.median(one, 0) for one in seconds))
+    return losses, hybrid.HybridStep(float(losses[-1]), *(np.median(one, 0) for one in seconds))
 
 
-def pipeline_step(
-    stages: Sequence[Part], micro_batches: int, batch: Samples, rate: float
-) -> tuple[float, Array, Array]:
-    """One step of GPipe, one task after the other; returns its loss, and the seconds of all tasks and updates.
+def pipeline_step(stages: Sequence[hybrid.Part], m: int, batch: Samples, rate: float) -> tuple[float, Array, Array]:
+    """One step of GPipe with ``m`` micro-batches, one task after the other; returns its loss, and the seconds of all
+    tasks and updates.
 
     ``inputs[k][j]`` is what stage k gets of micro-batch j. A task is timed with the transfer of what it gets.
     Stages take turns, so what else disturbs the processor disturbs all of them alike.
     """
-    p, m = len(stages), micro_batches
+    p = len(stages)
     durations = np.zeros([p, m, 2])
     inputs = [[tf.constant(part) for part in np.split(batch[0], m)], *([] for _ in stages)]
     targets = [tf.constant(part) for part in np.split(batch[1], m)]
     for j in range(m):
         for k in range(p):
-            output, durations[k, j, 0] = timed(partial(stages[k].forward, inputs[k][j]))
+            output, durations[k, j, 0] = hybrid.timed(partial(stages[k].forward, inputs[k][j]))
             inputs[k + 1].append(output)
     losses: list[tf.Tensor] = []
     for j in range(m):
         for k in reversed(range(p)):
-            (targets[j], loss), durations[k, j, 1] = timed(partial(stages[k].backward, inputs[k][j], targets[j]))
+            (targets[j], loss), durations[k, j, 1] = hybrid.timed(partial(stages[k].backward, inputs[k][j], targets[j]))
             losses += [loss] if k == p - 1 else []
-    updates = [timed(partial(stage.update, rate / m, stage.sums))[1] for stage in stages]
+    updates = [hybrid.timed(partial(stage.update, rate / m, stage.sums))[1] for stage in stages]
     return float(np.mean([loss.numpy() for loss in losses])), durations, np.array(updates)
 
 
@@ -384,20 +366,19 @@ def schedule_hybrid(convolutions: Array, dense: Array) -> list[Task]:
     ``convolutions`` are the seconds [device, forward and backward], ``dense`` those of the dense layers [piece, task,
     device]. A task of a dense layer needs the results of the one before it from all devices.
     """
-    pieces, tasks_each, devices = dense.shape
-    free = convolutions[:, 0].tolist()
-    tasks = [Task(k, k, False, 0.0, end) for k, end in enumerate(free)]
-    made = list(free)
+    pieces, tasks_each, _ = dense.shape
+    made = free = convolutions[:, 0]
+    tasks = [Task(k, k, False, 0.0, end) for k, end in enumerate(made.tolist())]
     for j in range(pieces):
-        ready = max(made) if pieces == 1 else made[j]
+        ready = made.max() if pieces == 1 else made[j]
         for number in range(tasks_each):
-            backward = number >= tasks_each // 2
-            for k in range(devices):
-                start = max(free[k], ready)
-                free[k] = start + float(dense[j, number, k])
-                tasks.append(Task(k, j, backward, start, free[k]))
-            ready = max(free)
-    return [*tasks, *(Task(k, k, True, free[k], free[k] + float(convolutions[k, 1])) for k in range(devices))]
+            start = np.maximum(free, ready)
+            free = start + dense[j, number]
+            ends, backward = zip(start.tolist(), free.tolist(), strict=True), number >= tasks_each // 2
+            tasks += [Task(k, j, backward, *own) for k, own in enumerate(ends)]
+            ready = free.max()
+    ends = zip(free.tolist(), (free + convolutions[:, 1]).tolist(), strict=True)
+    return [*tasks, *(Task(k, k, True, *own) for k, own in enumerate(ends))]
 
 
 def bubble(tasks: Sequence[Task], stages: int) -> float:
@@ -429,15 +410,15 @@ def counted(number: int, piece: str) -> str:
 
 
 def results(
-    step: int, line: str, x: int, x_label: str, tasks: Sequence[Task], updates: Array, alone: float
-) -> Generator[lesson.Event, None, float]:
-    """The bubble, which is also returned, and the seconds of a step beside those ``alone`` on one device."""
+    step: int, line: str, x: int, x_label: str, tasks: Sequence[Task], updates: Array, alone: float, said: str
+) -> Iterator[lesson.Event]:
+    """The bubble, also as it is ``said``, and the seconds of a step beside those ``alone`` on one device."""
     share, seconds = bubble(tasks, len(updates)), step_seconds(tasks, updates)
     yield lesson.points("Measured", x, share, x_label, "Bubble")
     for name, value in (("One device", alone), (line, seconds)):
         yield lesson.points(name, x, value, x_label, "Time per step", y_unit="s")
     yield lesson.Evaluation(step=step, values={"bubble": share, "gain": alone / seconds})
-    return share
+    yield lesson.Log(text=f"{said.format(100 * share)}; losses are those of one device.")
 
 
 def placement_in_words(devices: Sequence[str], count: int, part: str = "stage") -> str:
@@ -451,14 +432,9 @@ def placement_in_words(devices: Sequence[str], count: int, part: str = "stage") 
 def timeline(tasks: Sequence[Task]) -> Iterator[lesson.Series]:
     """A row for each device: from each x on it works on micro-batch y, on -y backward, on none for 0."""
     for stage in sorted({task.stage for task in tasks}):
-        points: list[tuple[float, float]] = []
-        for task in (task for task in tasks if task.stage == stage):
-            if points and points[-1][0] == task.start:
-                points.pop()  # no time between two tasks
-            sign = -1 if task.backward else 1
-            points += [(task.start, sign * (task.micro_batch + 1)), (task.end, 0.0)]
-        x, y = np.array(points).T
-        yield lesson.points(f"Device {stage + 1}", x, y, "Time", "Micro-batch", x_unit="s")
+        own = (task for task in tasks if task.stage == stage)
+        bars = [(task.start, task.end, (task.micro_batch + 1) * (-1 if task.backward else 1)) for task in own]
+        yield lesson.row_of_bars(f"Device {stage + 1}", bars, "Micro-batch")
 
 
 EXERCISE = ModelParallel()
