@@ -31,16 +31,11 @@ class ActivationsSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Activation",
             "What each unit makes of the sum of its inputs.",
             "Network",
-            choices=(
-                lesson.Choice("sigmoid", "Sigmoid"),
-                lesson.Choice("tanh", "tanh"),
-                lesson.Choice("relu", "ReLU"),
-                lesson.Choice("leaky-relu", "Leaky ReLU"),
-            ),
+            choices=lesson.choices(sigmoid="Sigmoid", tanh="tanh", relu="ReLU", leaky_relu="Leaky ReLU"),
         ),
     ] = "sigmoid"
-    layers: Annotated[int, lesson.Knob("Layers", "Hidden layers, all of the same size.", "Network", ge=1, le=30)] = 6
-    units: Annotated[int, lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=2048, log=True)] = 100
+    layers: Annotated[int, lesson.number("Layers", "Hidden layers, all of the same size.", 1, 30, "Network")] = 6
+    units: Annotated[int, lesson.size("Units", "Units of each hidden layer.", 1, 2048, "Network")] = 100
     initial: lesson.InitialWeights = "glorot"
     skip: Annotated[
         bool,
@@ -65,60 +60,10 @@ class Activations(lesson.Exercise[ActivationsSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 20
     summary = "Train a deep network with sigmoid, tanh and ReLU, and see where the gradient gets lost."
-    Settings = ActivationsSettings
     datasets = ("mnist", "digits")
     revision = 1
     tries = "classes"
     jit = True
-    metrics = (
-        lesson.LOSS,
-        lesson.ACCURACY,
-        lesson.MetricSpec(name="layer1_gradient", label="First layer's gradient norm"),
-        lesson.MetricSpec(name="output1_gradient", label="Last layer's gradient norm"),
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
-    )
-    plots = (
-        *lesson.CLASSIFICATION_PLOTS,
-        lesson.PlotSpec(
-            id="gradients", title="Gradient norms", metrics=("layer1_gradient", "output1_gradient"), log=True
-        ),
-    )
-    pictures = (
-        lesson.Bars("gradients", "Gradient norm of each layer", log=True),
-        lesson.Distributions("weights", "Weights of each layer over the steps"),
-    )
-    picture_seconds = 1.0
-    baseline = "sigmoid"
-    presets = (
-        lesson.preset("sigmoid", "Sigmoid", "Six layers, of which the first learns nothing."),
-        lesson.preset("tanh", "tanh", "A slope of up to 1.", activation="tanh"),
-        lesson.preset("relu", "ReLU", "A slope of 1, or of 0.", activation="relu"),
-        lesson.preset("leaky-relu", "Leaky ReLU", "No unit is ever quite off.", activation="leaky-relu"),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, activation="relu"),
-    )
-    goals = (
-        lesson.goal("deep", "95 % with 20 layers of ReLU", "test_accuracy >= 0.95 on mnist", DEEP, question=3),
-        lesson.goal(
-            "digits", "90 % on the small digits with 20 layers of ReLU", "test_accuracy >= 0.9 on digits", DEEP
-        ),
-    )
-    goal_details = {
-        "deep": "At the end of a run of 2,000 steps or fewer. Which initial weights get there?",
-        "digits": "At the end of a run of 2,000 steps or fewer. Which initial weights and which rate get there?",
-    }
-    races = (
-        lesson.race(
-            "activations",
-            "Activation race",
-            "validation_accuracy",
-            1000,
-            "The same weights, images and rate: which activations learn at all?",
-            *(lesson.lane(name, activation=name) for name in ACTIVATIONS),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[ActivationsSettings]) -> lesson.Model:
         """Equal layers in a row, then ten scores."""
@@ -149,6 +94,51 @@ class Activations(lesson.Exercise[ActivationsSettings]):
 
         pictures = {"gradients": gradients, "weights": lambda: lesson.weights_of(layers)}
         return lesson.classifier(setup, scores, lesson.variables_of(layers), pictures=pictures)
+
+    metrics = (
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.each_step("layer1_gradient", "First layer's gradient norm"),
+        lesson.each_step("output1_gradient", "Last layer's gradient norm"),
+        *lesson.HELD_OUT_METRICS,
+    )
+    plots = (
+        *lesson.CLASSIFICATION_PLOTS,
+        lesson.plot("gradients", "Gradient norms", "layer1_gradient", "output1_gradient", log=True),
+    )
+    pictures = (
+        lesson.Bars("gradients", "Gradient norm of each layer", log=True),
+        lesson.Distributions("weights", "Weights of each layer over the steps"),
+    )
+    picture_seconds = 1.0
+    baseline = "sigmoid"
+    presets = (
+        lesson.preset("sigmoid", "Sigmoid", "Six layers, of which the first learns nothing."),
+        lesson.preset("tanh", "tanh", "A slope of up to 1.", activation="tanh"),
+        lesson.preset("relu", "ReLU", "A slope of 1, or of 0.", activation="relu"),
+        lesson.preset("leaky-relu", "Leaky ReLU", "No unit is ever quite off.", activation="leaky-relu"),
+        lesson.tiny(steps=100, activation="relu"),
+    )
+    goals = (
+        lesson.goal("deep", "95 % with 20 layers of ReLU", "test_accuracy >= 0.95 on mnist", DEEP, question=3),
+        lesson.goal(
+            "digits", "90 % on the small digits with 20 layers of ReLU", "test_accuracy >= 0.9 on digits", DEEP
+        ),
+    )
+    goal_details = {
+        "deep": "At the end of a run of 2,000 steps or fewer. Which initial weights get there?",
+        "digits": "At the end of a run of 2,000 steps or fewer. Which initial weights and which rate get there?",
+    }
+    races = (
+        lesson.race(
+            "activations",
+            "Activation race",
+            "validation_accuracy",
+            1000,
+            "The same weights, images and rate: which activations learn at all?",
+            *(lesson.lane(name, activation=name) for name in ACTIVATIONS),
+        ),
+    )
 
 
 EXERCISE = Activations()

@@ -18,24 +18,20 @@ class AnomalySettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """What counts as an anomaly, the network, and where the threshold is."""
 
     anomaly: Annotated[
-        int, lesson.Knob("Anomaly", "The class that the network never sees in training.", "Anomaly", ge=0, le=999)
+        int, lesson.number("Anomaly", "The class that the network never sees in training.", 0, 999, "Anomaly")
     ] = 2
     deviations: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Deviations",
             "The threshold is the mean error of the normal training samples plus this many standard deviations.",
+            0,
+            1000,
             "Anomaly",
-            ge=0,
-            le=1000,
         ),
     ] = 2.0
-    hidden: Annotated[
-        int, lesson.Knob("Hidden units", "Layer before and after the code.", "Network", ge=1, le=4096)
-    ] = 256
-    code: Annotated[
-        int, lesson.Knob("Code", "Numbers that a sample is reduced to.", "Network", ge=1, le=1024, log=True)
-    ] = 4
+    hidden: Annotated[int, lesson.number("Hidden units", "Layer before and after the code.", 1, 4096, "Network")] = 256
+    code: Annotated[int, lesson.size("Code", "Numbers that a sample is reduced to.", 1, 1024, "Network")] = 4
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 100
@@ -53,67 +49,10 @@ class Anomaly(lesson.Exercise[AnomalySettings]):
     course = "CINECA, autoencoders"
     minutes = 30
     summary = "Find the samples of a class that the network has never seen, and choose the threshold."
-    Settings = AnomalySettings
     datasets = ("mnist", "digits")
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
-        lesson.MetricSpec(name="threshold", label="Threshold"),
-        lesson.MetricSpec(name="mean_error", label="Mean error of normal samples"),
-        lesson.MetricSpec(name="alarms", label="False alarms in training", format="percent"),
-        lesson.MetricSpec(name="validation_precision", label="Validation precision", per_step=False, format="percent"),
-        lesson.MetricSpec(name="validation_recall", label="Validation recall", per_step=False, format="percent"),
-        lesson.MetricSpec(
-            name="validation_f_score", label="Validation F-score", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(
-            name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
-    )
-    plots = (
-        lesson.PlotSpec(id="loss", title="Squared error of a value", metrics=("loss", "threshold"), log=True),
-        lesson.PlotSpec(
-            id="judged",
-            title="Found anomalies",
-            metrics=("test_f_score", "test_precision", "test_recall"),
-            format="percent",
-        ),
-    )
-    pictures = (
-        lesson.HistogramPlot(
-            "errors",
-            "Error of test samples",
-            threshold=0.05,
-            labels=("normal", "anomaly"),
-            log_x=True,
-            mean="mean_error",
-            deviations="deviations",
-        ),
-        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
-    )
-    baseline = "twos"
     revision = 1
     tries = "code"
-    presets = (
-        lesson.preset("twos", "Digit 2 unseen", "Nine digits are normal."),
-        lesson.preset("ones", "Digit 1 unseen", "Harder than it looks.", anomaly=1),
-        lesson.preset(
-            "fraud", "Credit cards", "For a table of your own, with fraud as class 1.", anomaly=1, hidden=16, code=4
-        ),
-        lesson.preset(
-            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=400, evaluate_every=100, hidden=64
-        ),
-    )
-    goals = (
-        lesson.goal("found", "F-score 75 %", "test_f_score >= 0.75 on mnist", TWO, question=2),
-        lesson.goal("digits", "F-score 80 % on the small digits", "test_f_score >= 0.8 on digits", TWO),
-    )
-    goal_details = {
-        "found": "On the test samples, at the end of the run, with the threshold from training.",
-        "digits": "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
-    }
 
     def build(self, setup: lesson.Setup[AnomalySettings]) -> lesson.Model:
         """Only normal samples train; validation and test keep all."""
@@ -177,6 +116,52 @@ class Anomaly(lesson.Exercise[AnomalySettings]):
                 threshold,
             ),
         )
+
+    metrics = (
+        lesson.each_step("loss", "Training loss", "lower"),
+        lesson.each_step("threshold", "Threshold"),
+        lesson.each_step("mean_error", "Mean error of normal samples"),
+        lesson.each_step("alarms", "False alarms in training", format="percent"),
+        lesson.at_evaluation("validation_precision", "Validation precision", format="percent"),
+        lesson.at_evaluation("validation_recall", "Validation recall", format="percent"),
+        lesson.at_evaluation("validation_f_score", "Validation F-score", "higher", format="percent"),
+        lesson.at_evaluation("test_precision", "Test precision", "higher", format="percent"),
+        lesson.at_evaluation("test_recall", "Test recall", "higher", format="percent"),
+        lesson.at_evaluation("test_f_score", "Test F-score", "higher", format="percent"),
+    )
+    plots = (
+        lesson.plot("loss", "Squared error of a value", "loss", "threshold", log=True),
+        lesson.plot("judged", "Found anomalies", "test_f_score", "test_precision", "test_recall", format="percent"),
+    )
+    pictures = (
+        lesson.HistogramPlot(
+            "errors",
+            "Error of test samples",
+            threshold=0.05,
+            labels=("normal", "anomaly"),
+            log_x=True,
+            mean="mean_error",
+            deviations="deviations",
+        ),
+        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
+    )
+    baseline = "twos"
+    presets = (
+        lesson.preset("twos", "Digit 2 unseen", "Nine digits are normal."),
+        lesson.preset("ones", "Digit 1 unseen", "Harder than it looks.", anomaly=1),
+        lesson.preset(
+            "fraud", "Credit cards", "For a table of your own, with fraud as class 1.", anomaly=1, hidden=16, code=4
+        ),
+        lesson.tiny(steps=400, evaluate_every=100, hidden=64),
+    )
+    goals = (
+        lesson.goal("found", "F-score 75 %", "test_f_score >= 0.75 on mnist", TWO, question=2),
+        lesson.goal("digits", "F-score 80 % on the small digits", "test_f_score >= 0.8 on digits", TWO),
+    )
+    goal_details = {
+        "found": "On the test samples, at the end of the run, with the threshold from training.",
+        "digits": "On the test samples, at the end of the run. How long should it train, and where is the threshold?",
+    }
 
 
 def anomaly_of(data: lesson.DataSet, label: int) -> int:

@@ -17,6 +17,8 @@ NUDGE = 0.01
 WITH_PENALTY = ("sparse", "contractive")
 CLEAN = lesson.needs(kind=("undercomplete", "deep"))
 """Of noisy images PCA has to draw the noise as well, so it loses without a contest."""
+TWICE = lesson.needs(CLEAN, code=32)
+AS_PCA = lesson.needs(CLEAN, code=lesson.at_least(4))
 
 
 class AutoencoderSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -28,50 +30,48 @@ class AutoencoderSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Kind",
             "What keeps the network from copying the image.",
             "Network",
-            choices=(
-                lesson.Choice("undercomplete", "Undercomplete"),
-                lesson.Choice("sparse", "Sparse"),
-                lesson.Choice("denoising", "Denoising"),
-                lesson.Choice("deep", "Deep"),
-                lesson.Choice("contractive", "Contractive"),
+            choices=lesson.choices(
+                undercomplete="Undercomplete",
+                sparse="Sparse",
+                denoising="Denoising",
+                deep="Deep",
+                contractive="Contractive",
             ),
         ),
     ] = "undercomplete"
-    code: Annotated[
-        int, lesson.Knob("Code", "Numbers that an image is reduced to.", "Network", ge=1, le=1024, log=True)
-    ] = 32
+    code: Annotated[int, lesson.size("Code", "Numbers that an image is reduced to.", 1, 1024, "Network")] = 32
     penalty: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Penalty",
             "This times the cost of the code is added to the loss. Sparse: the mean absolute value of its units (L1)."
             " Contractive: the squared norm of its derivative by the pixels.",
+            0,
+            10,
             "Network",
-            ge=0,
-            le=10,
             shown_when=lesson.Condition("kind", WITH_PENALTY),
         ),
     ] = 1e-3
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Deviation of the noise that is added to each pixel. The target is the image without it.",
+            0,
+            2,
             "Network",
-            ge=0,
-            le=2,
             shown_when=lesson.Condition("kind", ("denoising",)),
         ),
     ] = 0.3
     pretraining: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Pre-training",
             "Steps for each pair of layers alone, from the outside in, before all are trained together.",
+            0,
+            100_000,
             "Network",
             unit="steps",
-            ge=0,
-            le=100_000,
             shown_when=lesson.Condition("kind", ("deep",)),
         ),
     ] = 0
@@ -92,61 +92,10 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
     course = "CINECA, autoencoders"
     minutes = 30
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
-    Settings = AutoencoderSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
     tries = "code"
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
-        lesson.MetricSpec(name="active", label="Active units", format="percent"),
-        lesson.MetricSpec(name="validation_error", label="Validation error", per_step=False, better="lower"),
-        lesson.MetricSpec(name="test_error", label="Test error", per_step=False, better="lower"),
-        lesson.MetricSpec(name="test_pca", label="PCA's test error", per_step=False),
-        lesson.MetricSpec(name="test_gain", label="PCA's error / own error", per_step=False, better="higher"),
-        lesson.MetricSpec(name="test_slope", label="Slope of the code", per_step=False),
-    )
-    plots = (
-        lesson.PlotSpec(
-            id="error", title="Squared error of a pixel", metrics=("loss", "test_error", "test_pca"), log=True
-        ),
-        lesson.PlotSpec(id="active", title="Active units of the code", metrics=("active",), format="percent"),
-        lesson.PlotSpec(id="slope", title="Slope of the code", metrics=("test_slope",), log=True),
-    )
-    pictures = (lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=COLUMNS),)
-    baseline = "undercomplete"
-    presets = (
-        lesson.preset("undercomplete", "Undercomplete", "One layer to the code, one back."),
-        lesson.preset(
-            "sparse", "Sparse", "256 numbers, of which few are active.", kind="sparse", code=256, penalty=0.03
-        ),
-        lesson.preset("denoising", "Denoising", "Clean images from noisy ones.", kind="denoising", code=128),
-        lesson.preset("deep", "Deep", "Three layers each way.", kind="deep"),
-        lesson.preset("greedy", "Deep, pre-trained", "Pair by pair first.", kind="deep", pretraining=500),
-        lesson.preset(
-            "contractive",
-            "Contractive",
-            "A code that hardly changes with the image.",
-            kind="contractive",
-            code=128,
-            penalty=1e-4,
-        ),
-        lesson.preset(
-            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, code=4, evaluate_every=100
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", (*CLEAN, *lesson.needs(code=32)), question=2
-        ),
-        lesson.goal(
-            "pca", "Better than PCA", "test_gain >= 1.0", (*CLEAN, *lesson.needs(code=lesson.at_least(4))), question=1
-        ),
-    )
-    goal_details = {
-        "twice": "What do more layers bring?",
-        "pca": "A smaller test error than PCA with a code of the same size.",
-    }
 
     def build(self, setup: lesson.Setup[AutoencoderSettings]) -> lesson.Model:
         """Layers to the code and the same sizes back, a last sigmoid because pixels are between 0 and 1."""
@@ -209,6 +158,49 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
             pictures={"reconstructions": reconstructions},
             coder=lesson.Coder(options.code, network.decode, network.encode),
         )
+
+    metrics = (
+        lesson.each_step("loss", "Training loss", "lower"),
+        lesson.each_step("active", "Active units", format="percent"),
+        lesson.at_evaluation("validation_error", "Validation error", "lower"),
+        lesson.at_evaluation("test_error", "Test error", "lower"),
+        lesson.at_evaluation("test_pca", "PCA's test error"),
+        lesson.at_evaluation("test_gain", "PCA's error / own error", "higher"),
+        lesson.at_evaluation("test_slope", "Slope of the code"),
+    )
+    plots = (
+        lesson.plot("error", "Squared error of a pixel", "loss", "test_error", "test_pca", log=True),
+        lesson.plot("active", "Active units of the code", "active", format="percent"),
+        lesson.plot("slope", "Slope of the code", "test_slope", log=True),
+    )
+    pictures = (lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=COLUMNS),)
+    baseline = "undercomplete"
+    presets = (
+        lesson.preset("undercomplete", "Undercomplete", "One layer to the code, one back."),
+        lesson.preset(
+            "sparse", "Sparse", "256 numbers, of which few are active.", kind="sparse", code=256, penalty=0.03
+        ),
+        lesson.preset("denoising", "Denoising", "Clean images from noisy ones.", kind="denoising", code=128),
+        lesson.preset("deep", "Deep", "Three layers each way.", kind="deep"),
+        lesson.preset("greedy", "Deep, pre-trained", "Pair by pair first.", kind="deep", pretraining=500),
+        lesson.preset(
+            "contractive",
+            "Contractive",
+            "A code that hardly changes with the image.",
+            kind="contractive",
+            code=128,
+            penalty=1e-4,
+        ),
+        lesson.tiny(steps=300, code=4, evaluate_every=100),
+    )
+    goals = (
+        lesson.goal("twice", "Half of PCA's error", "test_gain >= 2.0 on mnist", TWICE, question=2),
+        lesson.goal("pca", "Better than PCA", "test_gain >= 1.0", AS_PCA, question=1),
+    )
+    goal_details = {
+        "twice": "What do more layers bring?",
+        "pca": "A smaller test error than PCA with a code of the same size.",
+    }
 
 
 class Network:

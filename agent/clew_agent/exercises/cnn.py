@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import tensorflow as tf
 
 from clew_agent import lesson
+
+TRAINED = lesson.needs(optimizer="adam", learning_rate=1e-4, schedule="constant", batch_size=50, order="file")
+SLIDES = lesson.needs(TRAINED, dropout=0.5, batch_norm=False, augmentation=False)
+SHORT = lesson.needs(steps=lesson.at_most(2000))
 
 
 class CnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -19,13 +22,9 @@ class CnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     steps: lesson.Steps = 1000
     dropout: Annotated[
         float,
-        lesson.Knob(
-            "Dropout", "Share of the dense layer that is switched off at random in each step.", "Network", ge=0, lt=1
-        ),
+        lesson.share("Dropout", "Share of the dense layer that is switched off at random in each step.", "Network"),
     ] = 0.5
-    batch_norm: Annotated[
-        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
-    ] = False
+    batch_norm: lesson.BatchNormalisation = False
     augmentation: Annotated[
         bool,
         lesson.Knob("Augmentation", "Shift, turn and scale each image a little, differently in every step.", "Network"),
@@ -42,75 +41,10 @@ class Cnn(lesson.Exercise[CnnSettings]):
     course = "BSC guided lab, exercise 3"
     minutes = 40
     summary = "Train a convolutional network, reproduce 95.97 % and arrange the batches until it reaches 99 %."
-    Settings = CnnSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
-    jit = False  # XLA is up to twenty times slower for convolutions on a CPU
+    # Not compiled by XLA (jit): that is up to twenty times slower for convolutions on a CPU.
     revision = 1
     tries = "classes"
-    metrics = lesson.CLASSIFICATION_METRICS
-    plots = lesson.CLASSIFICATION_PLOTS
-    pictures = (lesson.ImageGrid("filters", "First filters", columns=8), *lesson.ANSWER_PICTURES)
-    baseline = "slides"
-    presets = (
-        lesson.preset("slides", "Slides' values", "Adam, rate 0.0001, 1000 steps: 95.97 %."),
-        lesson.preset(
-            "99-percent",
-            "99 %",
-            "Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
-            seed=1,
-            learning_rate=3e-3,
-            schedule="warmup-cosine",
-            batch_size=100,
-            order="balanced",
-            batch_norm=True,
-            steps=1200,
-        ),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
-    )
-    goals = (
-        lesson.goal(
-            "slides",
-            "95.97 %",
-            "test_accuracy = 0.9597 ± 0.007 at step 1000 on mnist",
-            lesson.needs(
-                optimizer="adam",
-                learning_rate=1e-4,
-                schedule="constant",
-                batch_size=50,
-                order="file",
-                dropout=0.5,
-                batch_norm=False,
-                augmentation=False,
-            ),
-        ),
-        lesson.goal(
-            "99-percent", "99 %", "test_accuracy >= 0.99 on mnist", lesson.needs(steps=lesson.at_most(2000)), question=2
-        ),
-        lesson.goal("digits", "96 % on the small digits", "test_accuracy >= 0.96 on digits"),
-        lesson.goal("fashion", "90 % on Fashion-MNIST", "test_accuracy >= 0.9 on fashion-mnist", question=2),
-        lesson.goal("cifar10", "60 % on CIFAR-10", "test_accuracy >= 0.6 on cifar10", question=2),
-    )
-    goal_details = {
-        "slides": "The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
-        "99-percent": "At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
-        "digits": "The slides' values reach 91.7 to 93.0 %.",
-        "fashion": "With seed 1 the slides' values reach 84.67 %.",
-        "cifar10": "Colour photographs: a larger rate, and a few passes over the images.",
-    }
-    races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "validation_accuracy",
-            200,
-            "Which optimizer recognises the most validation images after 200 batches?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.05),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.0005),
-            lesson.lane("Adam, slides' rate", optimizer="adam", learning_rate=0.0001),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.001),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[CnnSettings]) -> lesson.Model:
         """Weights drawn from a narrow normal distribution, offsets of 0.1, so that no unit starts switched off."""
@@ -153,15 +87,63 @@ class Cnn(lesson.Exercise[CnnSettings]):
         def filters() -> tf.Tensor:
             return lesson.around_grey(tf.transpose(weights["conv1"], [3, 0, 1, 2]))
 
-        model = lesson.classifier(
+        return lesson.classifier(
             setup,
             scores,
-            weights | offsets | lesson.trained(norms),
+            weights | offsets,
             name="cnn",
             train_scores=lambda batch, context: scores(batch.x, batch, context),
             pictures={"filters": filters, **lesson.answer_pictures(setup, scores, 500)},
+            norms=norms,
         )
-        return replace(model, state=lesson.averages(norms))
+
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
+    pictures = (lesson.ImageGrid("filters", "First filters", columns=8), *lesson.ANSWER_PICTURES)
+    baseline = "slides"
+    presets = (
+        lesson.preset("slides", "Slides' values", "Adam, rate 0.0001, 1000 steps: 95.97 %."),
+        lesson.preset(
+            "99-percent",
+            "99 %",
+            "Batch normalisation, balanced batches, a rate that rises and falls: 99.2 % in 90 s or so.",
+            seed=1,
+            learning_rate=3e-3,
+            schedule="warmup-cosine",
+            batch_size=100,
+            order="balanced",
+            batch_norm=True,
+            steps=1200,
+        ),
+        lesson.tiny(steps=60),
+    )
+    goals = (
+        lesson.goal("slides", "95.97 %", "test_accuracy = 0.9597 ± 0.007 at step 1000 on mnist", SLIDES),
+        lesson.goal("99-percent", "99 %", "test_accuracy >= 0.99 on mnist", SHORT, question=2),
+        lesson.goal("digits", "96 % on the small digits", "test_accuracy >= 0.96 on digits"),
+        lesson.goal("fashion", "90 % on Fashion-MNIST", "test_accuracy >= 0.9 on fashion-mnist", question=2),
+        lesson.goal("cifar10", "60 % on CIFAR-10", "test_accuracy >= 0.6 on cifar10", question=2),
+    )
+    goal_details = {
+        "slides": "The slides' test accuracy after 1000 steps with the slides' values; the seed moves it by 0.7 %.",
+        "99-percent": "At the end of a run of 2,000 steps or fewer. Choose its values by the validation accuracy.",
+        "digits": "The slides' values reach 91.7 to 93.0 %.",
+        "fashion": "With seed 1 the slides' values reach 84.67 %.",
+        "cifar10": "Colour photographs: a larger rate, and a few passes over the images.",
+    }
+    races = (
+        lesson.optimizer_race(
+            200,
+            "Which optimizer recognises the most validation images after 200 batches?",
+            [
+                ("sgd", 0.05),
+                ("momentum", 0.01),
+                ("rmsprop", 5e-4),
+                ("adam", 1e-4, "Adam, slides' rate"),
+                ("adam", 1e-3),
+            ],
+        ),
+    )
 
 
 EXERCISE = Cnn()

@@ -18,6 +18,7 @@ CLEAR, ENOUGH = 0.9, 0.02
 
 LONG_ENOUGH = lesson.needs(steps=lesson.at_least(2000))
 """After some hundred steps the classifier reads digits in smears."""
+STRONG = lesson.needs(LONG_ENOUGH, discriminator_steps=lesson.at_least(5), dropout=0.0)
 
 
 class GanSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -29,27 +30,27 @@ class GanSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Generator's loss",
             "Saturating: make log(1 - D) small. Non-saturating: make -log(D) small.",
             "Game",
-            choices=(lesson.Choice("non-saturating", "Non-saturating"), lesson.Choice("saturating", "Saturating")),
+            choices=lesson.choices(non_saturating="Non-saturating", saturating="Saturating"),
         ),
     ] = "non-saturating"
     discriminator_steps: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Discriminator's steps",
             "Updates of the discriminator in each step, each with real images of its own.",
+            1,
+            20,
             "Game",
-            ge=1,
-            le=20,
         ),
     ] = 1
     generator_steps: Annotated[
-        int, lesson.Knob("Generator's steps", "Updates of the generator in each step.", "Game", ge=1, le=20)
+        int, lesson.number("Generator's steps", "Updates of the generator in each step.", 1, 20, "Game")
     ] = 1
     noise: Annotated[
-        int, lesson.Knob("Noise", "Random numbers from which an image is drawn.", "Network", ge=1, le=1000)
+        int, lesson.number("Noise", "Random numbers from which an image is drawn.", 1, 1000, "Network")
     ] = 64
     dropout: Annotated[
-        float, lesson.Knob("Dropout", "Share of the discriminator's units that is switched off.", "Network", ge=0, lt=1)
+        float, lesson.share("Dropout", "Share of the discriminator's units that is switched off.", "Network")
     ] = 0.3
     optimizer: lesson.OptimizerName = "rmsprop"
     learning_rate: lesson.LearningRate = 2e-3
@@ -68,69 +69,10 @@ class Gan(lesson.Exercise[GanSettings]):
     course = "CINECA, generative networks"
     minutes = 45
     summary = "Let two networks play against each other until one of them draws digits."
-    Settings = GanSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "code"
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="discriminator_loss", label="Discriminator's loss"),
-        lesson.MetricSpec(name="generator_loss", label="Generator's loss"),
-        lesson.MetricSpec(name="real", label="D(x)", format="percent"),
-        lesson.MetricSpec(name="drawn", label="D(G(z))", format="percent"),
-        lesson.MetricSpec(name="generator_gradient", label="Generator's gradient norm"),
-        lesson.MetricSpec(name="accuracy", label="Classifier's training accuracy", format="percent"),
-        lesson.MetricSpec(name="samples_classes", label="Classes among 1,000 samples", per_step=False, better="higher"),
-        lesson.MetricSpec(
-            name="samples_clear", label="Clear samples", per_step=False, better="higher", format="percent"
-        ),
-    )
-    plots = (
-        lesson.PlotSpec(id="losses", title="Losses", metrics=("discriminator_loss", "generator_loss")),
-        lesson.PlotSpec(id="answers", title="Discriminator's answers", metrics=("real", "drawn"), format="percent"),
-        lesson.PlotSpec(id="gradient", title="Generator's gradient norm", metrics=("generator_gradient",), log=True),
-        lesson.PlotSpec(id="classes", title="Classes drawn", metrics=("samples_classes",)),
-    )
-    pictures = (
-        lesson.ImageGrid("samples", "Samples from the same noise", columns=10),
-        lesson.Bars("classes", f"Clear samples of each class among {DRAWN:,}"),
-    )
-    baseline = "course"
-    presets = (
-        lesson.preset("course", "Course's values", "RMSprop, one step each."),
-        lesson.preset("oscillation", "Oscillation", "A rate that overshoots.", learning_rate=0.03, dropout=0.0),
-        lesson.preset(
-            "mode-collapse",
-            "Mode collapse",
-            "A fast generator that draws few classes.",
-            optimizer="adam",
-            learning_rate=0.005,
-            dropout=0.0,
-        ),
-        lesson.preset(
-            "vanishing-gradient",
-            "Vanishing gradient",
-            "A discriminator that is always sure.",
-            generator_loss="saturating",
-            discriminator_steps=5,
-            dropout=0.0,
-        ),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
-    )
-    goals = (
-        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", (*LONG_ENOUGH, *lesson.needs()), question=1),
-        lesson.goal(
-            "strong",
-            "9 of 10 classes against a strong discriminator",
-            "samples_classes >= 9",
-            (*LONG_ENOUGH, *lesson.needs(discriminator_steps=lesson.at_least(5), dropout=0.0)),
-            question=2,
-        ),
-    )
-    goal_details = {
-        "classes": "As the small classifier reads 1,000 samples.",
-        "strong": "As in *Vanishing gradient*, but repaired.",
-    }
 
     def build(self, setup: lesson.Setup[GanSettings]) -> lesson.Model:
         """A generator from noise to pixels, a discriminator from pixels to one score, a small classifier."""
@@ -203,6 +145,59 @@ class Gan(lesson.Exercise[GanSettings]):
             },
             coder=lesson.Coder(options.noise, lambda code: lesson.through(generator, code)),
         )
+
+    metrics = (
+        lesson.each_step("discriminator_loss", "Discriminator's loss"),
+        lesson.each_step("generator_loss", "Generator's loss"),
+        lesson.each_step("real", "D(x)", format="percent"),
+        lesson.each_step("drawn", "D(G(z))", format="percent"),
+        lesson.each_step("generator_gradient", "Generator's gradient norm"),
+        lesson.each_step("accuracy", "Classifier's training accuracy", format="percent"),
+        lesson.at_evaluation("samples_classes", "Classes among 1,000 samples", "higher"),
+        lesson.at_evaluation("samples_clear", "Clear samples", "higher", format="percent"),
+    )
+    plots = (
+        lesson.plot("losses", "Losses", "discriminator_loss", "generator_loss"),
+        lesson.plot("answers", "Discriminator's answers", "real", "drawn", format="percent"),
+        lesson.plot("gradient", "Generator's gradient norm", "generator_gradient", log=True),
+        lesson.plot("classes", "Classes drawn", "samples_classes"),
+    )
+    pictures = (
+        lesson.ImageGrid("samples", "Samples from the same noise", columns=10),
+        lesson.Bars("classes", f"Clear samples of each class among {DRAWN:,}"),
+    )
+    baseline = "course"
+    presets = (
+        lesson.preset("course", "Course's values", "RMSprop, one step each."),
+        lesson.preset("oscillation", "Oscillation", "A rate that overshoots.", learning_rate=0.03, dropout=0.0),
+        lesson.preset(
+            "mode-collapse",
+            "Mode collapse",
+            "A fast generator that draws few classes.",
+            optimizer="adam",
+            learning_rate=0.005,
+            dropout=0.0,
+        ),
+        lesson.preset(
+            "vanishing-gradient",
+            "Vanishing gradient",
+            "A discriminator that is always sure.",
+            generator_loss="saturating",
+            discriminator_steps=5,
+            dropout=0.0,
+        ),
+        lesson.tiny(steps=300, evaluate_every=100),
+    )
+    goals = (
+        lesson.goal("classes", "9 of 10 classes", "samples_classes >= 9", LONG_ENOUGH, question=1),
+        lesson.goal(
+            "strong", "9 of 10 classes against a strong discriminator", "samples_classes >= 9", STRONG, question=2
+        ),
+    )
+    goal_details = {
+        "classes": "As the small classifier reads 1,000 samples.",
+        "strong": "As in *Vanishing gradient*, but repaired.",
+    }
 
 
 EXERCISE = Gan()

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from clew_agent import lesson
 
+HARD = lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1))
 LAYERS = 2
 VOTES = ("one network wrong", "the vote wrong", "put right by the vote", "unlike the vote")
 JUDGED = 2000
@@ -23,46 +24,43 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
     images: Annotated[
         int,
-        lesson.Knob(
+        lesson.size(
             "Training images",
             "How many images there are to learn from. Which ones is decided by the seed.",
+            20,
+            50_000,
             "Data",
-            ge=20,
-            le=50_000,
-            log=True,
         ),
     ] = 1000
     wrong_labels: Annotated[
         float,
-        lesson.Knob(
+        lesson.share(
             "Wrong labels",
             "Share of the training images that get another label, drawn at random: what a network can only learn by"
             " heart. Validation and test images keep theirs.",
             "Data",
-            ge=0,
-            lt=1,
         ),
     ] = 0.1
     folds: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Folds",
             "Cross-validation: the images are cut into so many parts, of which one validates and the others train."
             " Seed 1 holds out the first part, seed 2 the second, and so on. 0: the data set's own validation images.",
+            0,
+            20,
             "Data",
-            ge=0,
-            le=20,
         ),
     ] = 0
     networks: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Networks",
             "How many networks are trained side by side, each with the images and initial weights of a seed of its own:"
             " the run's and the next ones. They vote on each validation image; errors and losses are their means.",
+            1,
+            9,
             "Network",
-            ge=1,
-            le=9,
             shown_when=lesson.Condition("folds", ("0", "1")),
         ),
     ] = 1
@@ -72,29 +70,13 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Augmentation", "Shift, turn and scale each training image a little, differently in every step.", "Data"
         ),
     ] = False
-    units: Annotated[
-        int, lesson.Knob("Units", "Units of each of the two hidden layers.", "Network", ge=1, le=2048, log=True)
-    ] = 256
-    l2: Annotated[
-        float,
-        lesson.Knob(
-            "L2 penalty",
-            "The loss grows by this number times the sum of all squared weights. 0: none.",
-            "Network",
-            ge=0,
-            le=1,
-            log=True,
-        ),
-    ] = 0.0
+    units: Annotated[int, lesson.size("Units", "Units of each of the two hidden layers.", 1, 2048, "Network")] = 256
+    l2: lesson.L2Penalty = 0.0
     dropout: Annotated[
         float,
-        lesson.Knob(
-            "Dropout", "Share of the hidden units that is switched off at random in each step.", "Network", ge=0, lt=1
-        ),
+        lesson.share("Dropout", "Share of the hidden units that is switched off at random in each step.", "Network"),
     ] = 0.0
-    batch_norm: Annotated[
-        bool, lesson.Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
-    ] = False
+    batch_norm: lesson.BatchNormalisation = False
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 50
@@ -105,7 +87,7 @@ class GeneralisationSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
 def error(of: str, label: str) -> lesson.MetricSpec:
     """The share of wrong answers in one set of images."""
-    return lesson.MetricSpec(name=f"{of}_error", label=label, per_step=False, better="lower", format="percent")
+    return lesson.at_evaluation(f"{of}_error", label, "lower", format="percent")
 
 
 class Generalisation(lesson.Exercise[GeneralisationSettings]):
@@ -118,89 +100,10 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
     course = "Jülich, deep learning on JURECA; CINECA, best practices"
     minutes = 40
     summary = "Train with few images, see the training error leave the validation error behind, and close the gap."
-    Settings = GeneralisationSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "classes"
-    jit = False  # XLA cannot move images
-    metrics = (
-        lesson.LOSS,
-        lesson.MetricSpec(name="train_loss", label="Loss of training images", per_step=False, better="lower"),
-        lesson.VALIDATION_LOSS,
-        lesson.TEST_LOSS,
-        error("train", "Training error"),
-        error("validation", "Validation error"),
-        lesson.MetricSpec(
-            name="validation_vote", label="Error of the vote", per_step=False, better="lower", format="percent"
-        ),
-        lesson.MetricSpec(
-            name="validation_disagreement", label="Answers unlike the vote", per_step=False, format="percent"
-        ),
-        error("test", "Test error"),
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_ACCURACY,
-    )
-    plots = (
-        lesson.PlotSpec(
-            id="error", title="Error", metrics=("validation_error", "train_error", "validation_vote"), format="percent"
-        ),
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("validation_loss", "train_loss"), log=True),
-    )
-    pictures = (
-        lesson.Gallery("mistakes", "Wrong answers to validation images"),
-        lesson.HistogramPlot("weights", "Weights of the first layer", log_y=True),
-        lesson.Distributions("spread", "Weights of each layer over the steps"),
-        lesson.Bars("votes", "Answers of the networks to validation images", labels=VOTES),
-    )
-    picture_seconds = 1.0
-    baseline = "nothing"
-    presets = (
-        lesson.preset("nothing", "No remedy", "1000 images that are learned by heart."),
-        lesson.preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
-        lesson.preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
-        lesson.preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
-        lesson.preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
-        lesson.preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
-        lesson.preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
-        lesson.preset(
-            "tiny", "Tiny", "The built-in small digits.", data="digits", steps=100, images=200, units=64, networks=3
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "mnist",
-            "Test error 6 %",
-            "test_error <= 0.06 on mnist",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
-        lesson.goal(
-            "digits",
-            "Test error 8.5 % on the small digits",
-            "test_error <= 0.085 on digits",
-            lesson.needs(images=lesson.at_most(1000), wrong_labels=lesson.at_least(0.1)),
-        ),
-    )
-    goal_details = {
-        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
-    }
-    races = (
-        lesson.race(
-            "remedies",
-            "Race of remedies",
-            "validation_error",
-            2000,
-            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
-            lesson.lane(
-                "nothing",
-            ),
-            lesson.lane("L2 penalty", l2=1e-3),
-            lesson.lane("dropout", dropout=0.5),
-            lesson.lane("augmentation", augmentation=True),
-            lesson.lane("batch normalisation", batch_norm=True),
-            lesson.lane("a quarter of the images", images=250),
-        ),
-    )
+    # Not compiled by XLA (jit), which cannot move images.
 
     def build(self, setup: lesson.Setup[GeneralisationSettings]) -> lesson.Model:
         """Networks of dense layers side by side, as a rule one; each remedy acts in training alone."""
@@ -272,6 +175,65 @@ class Generalisation(lesson.Exercise[GeneralisationSettings]):
             scores=scores,
         )
 
+    metrics = (
+        lesson.LOSS,
+        lesson.at_evaluation("train_loss", "Loss of training images", "lower"),
+        lesson.VALIDATION_LOSS,
+        lesson.TEST_LOSS,
+        error("train", "Training error"),
+        error("validation", "Validation error"),
+        lesson.at_evaluation("validation_vote", "Error of the vote", "lower", format="percent"),
+        lesson.at_evaluation("validation_disagreement", "Answers unlike the vote", format="percent"),
+        error("test", "Test error"),
+        lesson.VALIDATION_ACCURACY,
+        lesson.TEST_ACCURACY,
+    )
+    plots = (
+        lesson.plot("error", "Error", "validation_error", "train_error", "validation_vote", format="percent"),
+        lesson.plot("loss", "Loss", "validation_loss", "train_loss", log=True),
+    )
+    pictures = (
+        lesson.Gallery("mistakes", "Wrong answers to validation images"),
+        lesson.HistogramPlot("weights", "Weights of the first layer", log_y=True),
+        lesson.Distributions("spread", "Weights of each layer over the steps"),
+        lesson.Bars("votes", "Answers of the networks to validation images", labels=VOTES),
+    )
+    picture_seconds = 1.0
+    baseline = "nothing"
+    presets = (
+        lesson.preset("nothing", "No remedy", "1000 images that are learned by heart."),
+        lesson.preset("l2", "L2 penalty", "Large weights cost something.", l2=1e-3),
+        lesson.preset("dropout", "Dropout", "No unit can rely on another one.", dropout=0.5),
+        lesson.preset("augmentation", "Augmentation", "No image comes twice.", augmentation=True),
+        lesson.preset("batch-norm", "Batch normalisation", "Each batch adds noise.", batch_norm=True),
+        lesson.preset("early", "Early stopping", "Stop soon after validation was best.", patience=3),
+        lesson.preset("folds", "Five folds", "With the seeds 1 to 5.", folds=5),
+        lesson.tiny(steps=100, images=200, units=64, networks=3),
+    )
+    goals = (
+        lesson.goal("mnist", "Test error 6 %", "test_error <= 0.06 on mnist", HARD),
+        lesson.goal("digits", "Test error 8.5 % on the small digits", "test_error <= 0.085 on digits", HARD),
+    )
+    goal_details = {
+        "mnist": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+        "digits": "At the end of the run, with 1000 images and wrong labels among them. Combine remedies.",
+    }
+    races = (
+        lesson.race(
+            "remedies",
+            "Race of remedies",
+            "validation_error",
+            2000,
+            "All lanes have the same 1000 images, and one of them only a quarter of these: what helps most?",
+            lesson.lane("nothing"),
+            lesson.lane("L2 penalty", l2=1e-3),
+            lesson.lane("dropout", dropout=0.5),
+            lesson.lane("augmentation", augmentation=True),
+            lesson.lane("batch normalisation", batch_norm=True),
+            lesson.lane("a quarter of the images", images=250),
+        ),
+    )
+
 
 class Network:
     """Two hidden layers with the initial weights of a seed: the run's own for ``number`` 0, then the next ones."""
@@ -333,9 +295,7 @@ def few_images(
     ``ProblemError`` where there are not so many.
     """
     count, folds = options.images, options.folds
-    if count > len(data.train):
-        text = f"There are {len(data.train):,} training images in {data.name}, fewer than the {count:,} asked for."
-        raise lesson.problem("exercise.images", text, f"Ask for {len(data.train):,} images or fewer.", "images")
+    lesson.check_images(data, count)
     draw = np.random.default_rng(0 if folds > 1 else seed)
     drawn = draw.permutation(len(data.train))[:count]
     x, right = data.train.x[drawn], data.train.y[drawn]

@@ -59,56 +59,8 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
     course = "BSC guided lab, exercise 1"
     minutes = 10
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
-    Settings = LinearRegressionSettings
     revision = 1
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
-        lesson.MetricSpec(name="W", label="W", dtype="float64"),
-        lesson.MetricSpec(name="b", label="b", dtype="float64"),
-    )
-    plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True, expected=slides_curve()),
-        lesson.PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
-    )
-    baseline = "slides"
-    presets = (
-        lesson.preset("slides", "Slides' values", "Gradient descent, rate 0.01: the baseline of every race."),
-        lesson.preset("momentum", "Momentum", optimizer="momentum"),
-        lesson.preset("nesterov", "Nesterov momentum", optimizer="nesterov"),
-        lesson.preset("adagrad", "Adagrad", optimizer="adagrad", learning_rate=0.1),
-        lesson.preset("adadelta", "Adadelta", optimizer="adadelta", learning_rate=1.0),
-        lesson.preset("rmsprop", "RMSprop", optimizer="rmsprop"),
-        lesson.preset("adam", "Adam", optimizer="adam"),
-        lesson.preset("adam-cosine", "Adam, cosine", optimizer="adam", learning_rate=0.1, schedule="cosine"),
-        lesson.preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
-    )
-    goals = (
-        lesson.goal("slope", "W = -1", f"W = {-1.0} ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
-        lesson.goal("offset", "b = 1", "b = 1.0 ± 0.01", (*LONG_ENOUGH, *lesson.needs())),
-        lesson.goal("fast", "Loss below 10⁻¹² at step 200", "loss <= 1e-12 at step 200"),
-    )
-    goal_details = {
-        "slope": "The line's slope, to one hundredth.",
-        "offset": "Where it meets x = 0.",
-        "fast": "Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
-    }
-    races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "loss",
-            400,
-            "Which optimizer needs the fewest steps to bring the loss below 0.001?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.01),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.01),
-            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.01),
-            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.5),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.02),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.2),
-            target=0.001,
-        ),
-    )
 
     def surfaces(self) -> tuple[lesson.SurfaceSpec, ...]:
         """The valley in which every optimizer walks."""
@@ -129,6 +81,47 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
 
         part = lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())
         return lesson.Model(parts=[part], train=lesson.Samples(X, Y))
+
+    metrics = (
+        lesson.MetricSpec(name="loss", label="Loss", dtype="float64", better="lower"),
+        lesson.MetricSpec(name="W", label="W", dtype="float64"),
+        lesson.MetricSpec(name="b", label="b", dtype="float64"),
+    )
+    plots = (
+        lesson.plot("loss", "Loss", "loss", log=True, expected=slides_curve()),
+        lesson.plot("weights", "W and b", "W", "b"),
+    )
+    baseline = "slides"
+    presets = (
+        lesson.preset("slides", "Slides' values", "Gradient descent, rate 0.01: the baseline of every race."),
+        lesson.preset("momentum", "Momentum", optimizer="momentum"),
+        lesson.preset("nesterov", "Nesterov momentum", optimizer="nesterov"),
+        lesson.preset("adagrad", "Adagrad", optimizer="adagrad", learning_rate=0.1),
+        lesson.preset("adadelta", "Adadelta", optimizer="adadelta", learning_rate=1.0),
+        lesson.preset("rmsprop", "RMSprop", optimizer="rmsprop"),
+        lesson.preset("adam", "Adam", optimizer="adam"),
+        lesson.preset("adam-cosine", "Adam, cosine", optimizer="adam", learning_rate=0.1, schedule="cosine"),
+        lesson.preset("tiny", "Tiny", "A tenth of the steps, to see that everything works.", steps=100),
+    )
+    goals = (
+        lesson.goal("slope", "W = -1", f"W = {-1.0} ± 0.01", LONG_ENOUGH),
+        lesson.goal("offset", "b = 1", "b = 1.0 ± 0.01", LONG_ENOUGH),
+        lesson.goal("fast", "Loss below 10⁻¹² at step 200", "loss <= 1e-12 at step 200"),
+    )
+    goal_details = {
+        "slope": "The line's slope, to one hundredth.",
+        "offset": "Where it meets x = 0.",
+        "fast": "Gradient descent at 0.01 is at 0.013 there, momentum 0.9 at 10⁻⁸.",
+    }
+    races = (
+        lesson.optimizer_race(
+            400,
+            "Which optimizer needs the fewest steps to bring the loss below 0.001?",
+            [("sgd", 0.01), ("momentum", 0.01), ("nesterov", 0.01), ("adagrad", 0.5), ("rmsprop", 0.02), ("adam", 0.2)],
+            metric="loss",
+            target=0.001,
+        ),
+    )
 
 
 EXERCISE = LinearRegression()

@@ -28,6 +28,10 @@ LOOKED_AT = 500
 """Test sequences whose gradient the picture shows."""
 ROWS = 16
 """Answers whose attention the picture shows: fewer than the shortest sequence has steps."""
+SUMS = lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED)
+COPY = lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED)
+COPY_FAR = lesson.needs(task="copying", length=lesson.at_least(200))
+WAVE = lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100))
 
 
 class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -40,24 +44,18 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Adding: the sum of two marked numbers. Copying: the first four symbols once more, at the end. Sine: the"
             " next value of a noisy wave.",
             "Task",
-            choices=(
-                lesson.Choice("adding", "Adding"),
-                lesson.Choice("copying", "Copying"),
-                lesson.Choice("sine", "Sine with noise"),
-            ),
+            choices=lesson.choices(adding="Adding", copying="Copying", sine="Sine with noise"),
         ),
     ] = "adding"
-    length: Annotated[
-        int, lesson.Knob("Length", "How long each sequence is.", "Task", unit="steps", ge=20, le=200, log=True)
-    ] = 100
+    length: Annotated[int, lesson.size("Length", "How long each sequence is.", 20, 200, "Task", unit="steps")] = 100
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Standard deviation of what is added to each value of the wave, whose height is 1.",
+            0,
+            2,
             "Task",
-            ge=0,
-            le=2,
             shown_when=lesson.Condition("task", ("sine",)),
         ),
     ] = 0.3
@@ -68,27 +66,22 @@ class MemorySettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "What carries the first steps to the answer: a state that each step changes, or attention, which looks at"
             " all steps at once.",
             "Network",
-            choices=(
-                lesson.Choice("simple", "Simple RNN"),
-                lesson.Choice("gru", "GRU"),
-                lesson.Choice("lstm", "LSTM"),
-                lesson.Choice("attention", "Attention"),
-            ),
+            choices=lesson.choices(simple="Simple RNN", gru="GRU", lstm="LSTM", attention="Attention"),
         ),
     ] = "simple"
     keep: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Keep",
             "How far open the gate that keeps the state is at the start of training: at 0 it keeps half of the state"
             " in each step, at 1 73 %, at 4 98 %.",
+            -5,
+            10,
             "Network",
-            ge=-5,
-            le=10,
             shown_when=lesson.Condition("cell", GATED),
         ),
     ] = 1.0
-    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=2, le=256, log=True)] = 32
+    units: Annotated[int, lesson.size("Units", "Numbers in the state.", 2, 256, "Network")] = 32
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 3e-3
     batch_size: lesson.BatchSize = 100
@@ -106,84 +99,8 @@ class Memory(lesson.Exercise[MemorySettings]):
     course = "IT4Innovations and CINECA, recurrent networks"
     minutes = 30
     summary = "Let a simple cell, GRU, LSTM and attention remember what they saw up to 200 steps ago."
-    Settings = MemorySettings
     revision = 1
     jit = True
-    metrics = (
-        lesson.LOSS,
-        lesson.MetricSpec(name="accuracy", label="Right in training", better="higher", format="percent"),
-        lesson.MetricSpec(name="start_gradient", label="Gradient at the first step"),
-        lesson.VALIDATION_LOSS,
-        lesson.MetricSpec(
-            name="validation_accuracy", label="Right in validation", per_step=False, better="higher", format="percent"
-        ),
-        lesson.TEST_LOSS,
-        lesson.MetricSpec(
-            name="test_accuracy", label="Right in the test", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(name="test_guess", label="Loss without memory", per_step=False),
-    )
-    plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss", "test_guess"), log=True),
-        lesson.PlotSpec(id="accuracy", title="Right answers", metrics=("accuracy", "test_accuracy"), format="percent"),
-        lesson.PlotSpec(id="start", title="Gradient at the first step", metrics=("start_gradient",), log=True),
-    )
-    pictures = (
-        lesson.Bars("gradients", "Gradient norm at each step", log=True),
-        lesson.ConfusionMatrix("attention", "Where the answer looks"),
-    )
-    baseline = "simple"
-    presets = (
-        lesson.preset("simple", "Simple RNN", "The state goes through one tanh in each step."),
-        lesson.preset("gru", "GRU", "A gate says how much of the state stays.", cell="gru"),
-        lesson.preset("lstm", "LSTM", "A memory that is added to, with three gates.", cell="lstm"),
-        lesson.preset("attention", "Attention", "No state: it looks at every step.", cell="attention"),
-        lesson.preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
-    )
-    goals = (
-        lesson.goal(
-            "sums",
-            "Add over 100 steps",
-            "test_accuracy >= 0.95",
-            lesson.needs(task="adding", length=lesson.at_least(100), cell=GATED),
-            question=2,
-        ),
-        lesson.goal(
-            "copy",
-            "Copy over 50 steps",
-            "test_accuracy >= 0.99",
-            lesson.needs(task="copying", length=lesson.at_least(50), cell=GATED),
-        ),
-        lesson.goal(
-            "far",
-            "Copy over 200 steps",
-            "test_accuracy >= 0.99",
-            lesson.needs(task="copying", length=lesson.at_least(200)),
-            question=4,
-        ),
-        lesson.goal(
-            "wave",
-            "Predict a wave",
-            "test_accuracy >= 0.85",
-            lesson.needs(task="sine", noise=lesson.at_least(0.3), length=lesson.at_most(100)),
-        ),
-    )
-    goal_details = {
-        "sums": "95 % of the sums within 0.04, by a cell with gates.",
-        "copy": "99 % of the symbols, by a cell with gates.",
-        "far": "99 % of the symbols, by any network.",
-        "wave": "85 % of the next values within 0.1.",
-    }
-    races = (
-        lesson.race(
-            "memory",
-            "Memory race",
-            "validation_loss",
-            1000,
-            "The same sums for all: which network remembers the first number?",
-            *(lesson.lane(name, cell=name) for name in (*lesson.GATES, "attention")),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[MemorySettings]) -> lesson.Model:
         """A network between the steps of a sequence and the answers at its end."""
@@ -222,6 +139,56 @@ class Memory(lesson.Exercise[MemorySettings]):
         return lesson.Model(
             parts=[part], train=task.sets["train"], evaluate=evaluate, evaluation_sets=held_out, pictures=pictures
         )
+
+    metrics = (
+        lesson.LOSS,
+        lesson.each_step("accuracy", "Right in training", "higher", format="percent"),
+        lesson.each_step("start_gradient", "Gradient at the first step"),
+        lesson.VALIDATION_LOSS,
+        lesson.at_evaluation("validation_accuracy", "Right in validation", "higher", format="percent"),
+        lesson.TEST_LOSS,
+        lesson.at_evaluation("test_accuracy", "Right in the test", "higher", format="percent"),
+        lesson.at_evaluation("test_guess", "Loss without memory"),
+    )
+    plots = (
+        lesson.plot("loss", "Loss", "loss", "test_loss", "test_guess", log=True),
+        lesson.plot("accuracy", "Right answers", "accuracy", "test_accuracy", format="percent"),
+        lesson.plot("start", "Gradient at the first step", "start_gradient", log=True),
+    )
+    pictures = (
+        lesson.Bars("gradients", "Gradient norm at each step", log=True),
+        lesson.ConfusionMatrix("attention", "Where the answer looks"),
+    )
+    baseline = "simple"
+    presets = (
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh in each step."),
+        lesson.preset("gru", "GRU", "A gate says how much of the state stays.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "A memory that is added to, with three gates.", cell="lstm"),
+        lesson.preset("attention", "Attention", "No state: it looks at every step.", cell="attention"),
+        lesson.preset("tiny", "Tiny", "Short sequences, a few seconds.", steps=100, length=20, cell="attention"),
+    )
+    goals = (
+        lesson.goal("sums", "Add over 100 steps", "test_accuracy >= 0.95", SUMS, question=2),
+        lesson.goal("copy", "Copy over 50 steps", "test_accuracy >= 0.99", COPY),
+        lesson.goal("far", "Copy over 200 steps", "test_accuracy >= 0.99", COPY_FAR, question=4),
+        lesson.goal("wave", "Predict a wave", "test_accuracy >= 0.85", WAVE),
+    )
+    goal_details = {
+        "sums": "95 % of the sums within 0.04, by a cell with gates.",
+        "copy": "99 % of the symbols, by a cell with gates.",
+        "far": "99 % of the symbols, by any network.",
+        "wave": "85 % of the next values within 0.1.",
+    }
+    races = (
+        lesson.race(
+            "memory",
+            "Memory race",
+            "validation_loss",
+            1000,
+            "The same sums for all: which network remembers the first number?",
+            *(lesson.lane(name, cell=name) for name in (*lesson.GATES, "attention")),
+        ),
+    )
 
 
 # --- Tasks ------------------------------------------------------------------------------------------------------------

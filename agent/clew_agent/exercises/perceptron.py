@@ -15,6 +15,7 @@ from clew_agent import lesson
 from clew_agent.exercises.activations import ACTIVATIONS
 
 SMALL = lesson.needs(layers=lesson.at_most(1), units=lesson.at_most(3))
+NOISY = lesson.needs(noise=lesson.at_least(0.05))
 EDGE = 1.2
 """Half the side of the square that the pictures show."""
 FINE, COARSE = 64, 32
@@ -25,6 +26,9 @@ RANGE, GRID, LOOKED_AT = 8.0, 25, 100
 
 MADE = ("xor", "circles", "moons", "spirals", "blobs")
 """Points that are made from the seed."""
+XOR = lesson.needs(lesson.needs(shape="xor"), SMALL, NOISY)
+CIRCLES = lesson.needs(lesson.needs(shape="circles"), SMALL, NOISY)
+SPIRALS = lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05))
 
 
 class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -36,13 +40,13 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Points",
             "How the two classes lie in the plane.",
             "Data",
-            choices=(
-                lesson.Choice("xor", "XOR"),
-                lesson.Choice("circles", "Circles"),
-                lesson.Choice("moons", "Moons"),
-                lesson.Choice("spirals", "Two spirals"),
-                lesson.Choice("blobs", "Gaussian blobs"),
-                lesson.Choice("own", "Your own"),
+            choices=lesson.choices(
+                xor="XOR",
+                circles="Circles",
+                moons="Moons",
+                spirals="Two spirals",
+                blobs="Gaussian blobs",
+                own="Your own",
             ),
         ),
     ] = "xor"
@@ -59,82 +63,60 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     ] = ""
     points: Annotated[
         int,
-        lesson.Knob(
+        lesson.size(
             "Training points",
             "Half of them are of each class.",
+            10,
+            5000,
             "Data",
-            ge=10,
-            le=5000,
-            log=True,
             shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 200
     noise: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Noise",
             "Standard deviation of what is added to each coordinate; the plane is 2 wide.",
+            0,
+            1,
             "Data",
-            ge=0,
-            le=1,
             shown_when=lesson.Condition("shape", MADE),
         ),
     ] = 0.05
     layers: Annotated[
-        int,
-        lesson.Knob("Hidden layers", "0: the inputs go straight to the one unit that answers.", "Network", ge=0, le=6),
+        int, lesson.number("Hidden layers", "0: the inputs go straight to the one unit that answers.", 0, 6, "Network")
     ] = 1
-    units: Annotated[
-        int,
-        lesson.Knob("Units", "Units of each hidden layer.", "Network", ge=1, le=32, log=True),
-    ] = 4
+    units: Annotated[int, lesson.size("Units", "Units of each hidden layer.", 1, 32, "Network")] = 4
     activation: Annotated[
         str,
         lesson.Knob(
             "Activation",
             "What each hidden unit makes of the sum of its inputs.",
             "Network",
-            choices=(
-                lesson.Choice("tanh", "tanh"),
-                lesson.Choice("sigmoid", "Sigmoid"),
-                lesson.Choice("relu", "ReLU"),
-                lesson.Choice("leaky-relu", "Leaky ReLU"),
-                lesson.Choice("linear", "None (linear)"),
+            choices=lesson.choices(
+                tanh="tanh", sigmoid="Sigmoid", relu="ReLU", leaky_relu="Leaky ReLU", linear="None (linear)"
             ),
         ),
     ] = "tanh"
     initial: lesson.InitialWeights = "glorot"
-    l2: Annotated[
-        float,
-        lesson.Knob(
-            "L2 penalty",
-            "The loss grows by this number times the sum of all squared weights. 0: none.",
-            "Network",
-            ge=0,
-            le=1,
-            log=True,
-        ),
-    ] = 0.0
+    l2: lesson.L2Penalty = 0.0
     across: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Weight across",
             "The weight along the horizontal axis of the loss surface. Weights are numbered layer by layer and unit by"
             " unit; of each unit first those of its inputs, then its offset.",
+            1,
+            10_000,
             "Record",
-            ge=1,
-            le=10_000,
         ),
     ] = 1
     up: Annotated[
-        int,
-        lesson.Knob("Weight up", "The weight along the vertical axis of the loss surface.", "Record", ge=1, le=10_000),
+        int, lesson.number("Weight up", "The weight along the vertical axis of the loss surface.", 1, 10_000, "Record")
     ] = 2
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 0.03
-    batch_size: Annotated[
-        int, lesson.Knob("Batch size", "Number of points in one training step.", ge=1, le=5000, log=True)
-    ] = 10
+    batch_size: Annotated[int, lesson.size("Batch size", "Number of points in one training step.", 1, 5000)] = 10
     order: lesson.OrderName = "shuffle"
     steps: lesson.Steps = 2000
     evaluate_every: lesson.EvaluateEvery = 40
@@ -150,68 +132,8 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 30
     summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
-    Settings = PerceptronSettings
     revision = 1
     jit = True
-    metrics = lesson.CLASSIFICATION_METRICS
-    plots = lesson.CLASSIFICATION_PLOTS
-    pictures = (
-        lesson.Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        lesson.Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
-    )
-    picture_seconds = 3.0
-    baseline = "hidden"
-    presets = (
-        lesson.preset("hidden", "Four hidden units", "One hidden layer bends the line."),
-        lesson.preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
-        lesson.preset(
-            "spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8
-        ),
-        lesson.preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
-    )
-    goals = (
-        lesson.goal(
-            "xor",
-            "XOR with three units",
-            "test_accuracy >= 0.95",
-            (*lesson.needs(shape="xor"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
-            question=1,
-        ),
-        lesson.goal(
-            "circles",
-            "Enclose the disc with three lines",
-            "test_accuracy >= 0.97",
-            (*lesson.needs(shape="circles"), *SMALL, *lesson.needs(noise=lesson.at_least(0.05))),
-            question=4,
-        ),
-        lesson.goal(
-            "spirals",
-            "97 % of two spirals",
-            "test_accuracy >= 0.97",
-            lesson.needs(shape="spirals", points=lesson.at_most(200), noise=lesson.at_least(0.05)),
-        ),
-    )
-    goal_details = {
-        "xor": "95 % of the test points, in one hidden layer, at the end of the run.",
-        "circles": "97 % of the test points, in one hidden layer, at the end of the run.",
-        "spirals": "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
-    }
-    by_hand = lesson.ByHand(
-        weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
-        points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),
-        rate=0.5,
-    )
-    races = (
-        lesson.race(
-            "units",
-            "Race of units",
-            "validation_accuracy",
-            2000,
-            "The same points for all: how many units does it take?",
-            *(lesson.lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:
         """Hidden layers, then one unit: the logarithm of the odds that a point is of class 1."""
@@ -243,6 +165,49 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
         part = lesson.Part("network", lesson.variables_of(layers), loss, setup.optimizer())
         held_out = {name: sets[name] for name in SIZES}
         return lesson.Model(parts=[part], train=train, evaluate=evaluate, evaluation_sets=held_out, pictures=pictures)
+
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
+    pictures = (
+        lesson.Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
+        lesson.Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
+    )
+    picture_seconds = 3.0
+    baseline = "hidden"
+    presets = (
+        lesson.preset("hidden", "Four hidden units", "One hidden layer bends the line."),
+        lesson.preset("line", "A line", "No hidden layer: one unit draws one line.", layers=0),
+        lesson.preset(
+            "spirals", "Two spirals", "A question for more than one layer.", shape="spirals", layers=2, units=8
+        ),
+        lesson.preset("tiny", "Tiny", "A second, to see that everything works.", steps=100),
+    )
+    goals = (
+        lesson.goal("xor", "XOR with three units", "test_accuracy >= 0.95", XOR, question=1),
+        lesson.goal("circles", "Enclose the disc with three lines", "test_accuracy >= 0.97", CIRCLES, question=4),
+        lesson.goal("spirals", "97 % of two spirals", "test_accuracy >= 0.97", SPIRALS),
+    )
+    goal_details = {
+        "xor": "95 % of the test points, in one hidden layer, at the end of the run.",
+        "circles": "97 % of the test points, in one hidden layer, at the end of the run.",
+        "spirals": "From 200 points, at the end of the run. Which network, and how does the rate have to change?",
+    }
+    by_hand = lesson.ByHand(
+        weights=(0.7, 0.1, 0.3, -0.6, 1.0, 0.7, -0.8, -0.3, 0.4),
+        points=((-1.0, -1.0, 0), (1.0, -1.0, 1), (1.0, 1.0, 0), (-1.0, 1.0, 1)),
+        rate=0.5,
+    )
+    races = (
+        lesson.race(
+            "units",
+            "Race of units",
+            "validation_accuracy",
+            2000,
+            "The same points for all: how many units does it take?",
+            *(lesson.lane(f"{units} units" if units > 1 else "1 unit", units=units) for units in (1, 2, 3, 4, 8)),
+        ),
+    )
 
 
 # --- Network ----------------------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ class RnnSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Cell",
             "How the state goes from one row to the next.",
             "Network",
-            choices=(lesson.Choice("simple", "Simple RNN"), lesson.Choice("gru", "GRU"), lesson.Choice("lstm", "LSTM")),
+            choices=lesson.choices(simple="Simple RNN", gru="GRU", lstm="LSTM"),
         ),
     ] = "simple"
-    units: Annotated[int, lesson.Knob("Units", "Numbers in the state.", "Network", ge=1, le=1024, log=True)] = 64
+    units: Annotated[int, lesson.size("Units", "Numbers in the state.", 1, 1024, "Network")] = 64
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
     batch_size: lesson.BatchSize = 100
@@ -43,61 +43,9 @@ class Rnn(lesson.Exercise[RnnSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 25
     summary = "Read images as sequences, and see what a network with gates remembers of the first rows."
-    Settings = RnnSettings
     datasets = ("mnist", "digits")
     revision = 1
     tries = "classes"
-    jit = False
-    metrics = (
-        lesson.LOSS,
-        lesson.ACCURACY,
-        lesson.MetricSpec(name="rnn_gradient", label="Gradient norm"),
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
-    )
-    plots = (
-        *lesson.CLASSIFICATION_PLOTS,
-        lesson.PlotSpec(id="gradient", title="Gradient norm", metrics=("rnn_gradient",), log=True),
-    )
-    pictures = (lesson.Bars("gradients", "Gradient norm of the state after each row", log=True),)
-    baseline = "simple"
-    presets = (
-        lesson.preset("simple", "Simple RNN", "The state goes through one tanh."),
-        lesson.preset("gru", "GRU", "Two gates: keep the state, or reset it.", cell="gru"),
-        lesson.preset("lstm", "LSTM", "Three gates and a memory of its own.", cell="lstm"),
-        lesson.preset(
-            "tiny",
-            "Tiny",
-            "The built-in small digits.",
-            data="digits",
-            steps=100,
-            units=32,
-            cell="gru",
-            learning_rate=0.005,
-        ),
-    )
-    goals = (
-        lesson.goal("read", "97 %", "test_accuracy >= 0.97 on mnist", SHORT),
-        lesson.goal("digits", "88 % on the small digits", "test_accuracy >= 0.88 on digits", question=2),
-    )
-    goal_details = {
-        "read": "At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
-        "digits": "With another cell or a larger rate.",
-    }
-    races = (
-        lesson.race(
-            "cells",
-            "Cell race",
-            "validation_accuracy",
-            500,
-            "The same rows, rate and number of units: which cell reads best?",
-            lesson.lane("Simple RNN", cell="simple"),
-            lesson.lane("GRU", cell="gru"),
-            lesson.lane("LSTM", cell="lstm"),
-        ),
-    )
 
     def build(self, setup: lesson.Setup[RnnSettings]) -> lesson.Model:
         """The weights of all gates side by side in one matrix for the row and one for the state."""
@@ -140,6 +88,42 @@ class Rnn(lesson.Exercise[RnnSettings]):
             return norms / norms[-1]
 
         return lesson.classifier(setup, scores, variables, name="rnn", pictures={"gradients": gradients})
+
+    metrics = (
+        lesson.LOSS,
+        lesson.ACCURACY,
+        lesson.each_step("rnn_gradient", "Gradient norm"),
+        *lesson.HELD_OUT_METRICS,
+    )
+    plots = (*lesson.CLASSIFICATION_PLOTS, lesson.plot("gradient", "Gradient norm", "rnn_gradient", log=True))
+    pictures = (lesson.Bars("gradients", "Gradient norm of the state after each row", log=True),)
+    baseline = "simple"
+    presets = (
+        lesson.preset("simple", "Simple RNN", "The state goes through one tanh."),
+        lesson.preset("gru", "GRU", "Two gates: keep the state, or reset it.", cell="gru"),
+        lesson.preset("lstm", "LSTM", "Three gates and a memory of its own.", cell="lstm"),
+        lesson.tiny(steps=100, units=32, cell="gru", learning_rate=0.005),
+    )
+    goals = (
+        lesson.goal("read", "97 %", "test_accuracy >= 0.97 on mnist", SHORT),
+        lesson.goal("digits", "88 % on the small digits", "test_accuracy >= 0.88 on digits", question=2),
+    )
+    goal_details = {
+        "read": "At the end of a run of 2,000 steps or fewer. Which cell and which rate get there?",
+        "digits": "With another cell or a larger rate.",
+    }
+    races = (
+        lesson.race(
+            "cells",
+            "Cell race",
+            "validation_accuracy",
+            500,
+            "The same rows, rate and number of units: which cell reads best?",
+            lesson.lane("Simple RNN", cell="simple"),
+            lesson.lane("GRU", cell="gru"),
+            lesson.lane("LSTM", cell="lstm"),
+        ),
+    )
 
 
 EXERCISE = Rnn()

@@ -7,7 +7,6 @@ import tensorflow as tf
 from clew_agent import lesson
 
 SLIDES = lesson.needs(optimizer="sgd", learning_rate=0.5, schedule="constant", batch_size=100, order="file", steps=500)
-
 BUDGET = lesson.needs(steps=lesson.at_most(500), batch_size=lesson.at_most(100))
 
 
@@ -30,12 +29,27 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
     course = "BSC guided lab, exercise 2"
     minutes = 20
     summary = "Train a single layer on handwritten digits, reproduce 90.79 % and beat it."
-    Settings = SoftmaxSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     revision = 1
     tries = "classes"
     seedless = lesson.needs(order="file")
+
+    def build(self, setup: lesson.Setup[SoftmaxSettings]) -> lesson.Model:
+        """A matrix and an offset, both zero at the start."""
+        data = setup.require_data()
+        W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
+        b = tf.Variable(tf.zeros([data.classes]), name="b")
+
+        def scores(x: tf.Tensor) -> tf.Tensor:
+            return tf.matmul(x, W) + b
+
+        def digits() -> tuple[tf.Tensor, tf.Tensor]:
+            return lesson.around_grey(lesson.as_images(tf.transpose(W), data)), tf.range(data.classes)
+
+        pictures = {"weights": digits, **lesson.answer_pictures(setup, scores, 1000)}
+        return lesson.classifier(setup, scores, {"W": W, "b": b}, name="softmax", pictures=pictures)
+
     metrics = lesson.CLASSIFICATION_METRICS
     plots = lesson.CLASSIFICATION_PLOTS
     pictures = (lesson.ImageGrid("weights", "Weights of each digit", columns=5), *lesson.ANSWER_PICTURES)
@@ -51,7 +65,7 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
             order="shuffle",
             schedule="cosine",
         ),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=100),
+        lesson.tiny(steps=100),
     )
     goals = (
         lesson.goal("slides", "90.79 %", "test_accuracy = 0.9079 ± 0.0002 on mnist", SLIDES),
@@ -68,35 +82,19 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
         "cifar10": "A single layer reads little more of colour photographs. Try a smaller rate.",
     }
     races = (
-        lesson.race(
-            "optimizers",
-            "Optimizer race",
-            "validation_accuracy",
+        lesson.optimizer_race(
             500,
             "Which optimizer recognises the most validation images after one pass over the training images?",
-            lesson.lane("SGD", optimizer="sgd", learning_rate=0.5),
-            lesson.lane("Momentum", optimizer="momentum", learning_rate=0.05),
-            lesson.lane("Nesterov", optimizer="nesterov", learning_rate=0.05),
-            lesson.lane("Adagrad", optimizer="adagrad", learning_rate=0.05),
-            lesson.lane("RMSprop", optimizer="rmsprop", learning_rate=0.001),
-            lesson.lane("Adam", optimizer="adam", learning_rate=0.003),
+            [
+                ("sgd", 0.5),
+                ("momentum", 0.05),
+                ("nesterov", 0.05),
+                ("adagrad", 0.05),
+                ("rmsprop", 0.001),
+                ("adam", 0.003),
+            ],
         ),
     )
-
-    def build(self, setup: lesson.Setup[SoftmaxSettings]) -> lesson.Model:
-        """A matrix and an offset, both zero at the start."""
-        data = setup.require_data()
-        W = tf.Variable(tf.zeros([data.train.x.shape[1], data.classes]), name="W")
-        b = tf.Variable(tf.zeros([data.classes]), name="b")
-
-        def scores(x: tf.Tensor) -> tf.Tensor:
-            return tf.matmul(x, W) + b
-
-        def digits() -> tuple[tf.Tensor, tf.Tensor]:
-            return lesson.around_grey(lesson.as_images(tf.transpose(W), data)), tf.range(data.classes)
-
-        pictures = {"weights": digits, **lesson.answer_pictures(setup, scores, 1000)}
-        return lesson.classifier(setup, scores, {"W": W, "b": b}, name="softmax", pictures=pictures)
 
 
 EXERCISE = Softmax()

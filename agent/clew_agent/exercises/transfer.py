@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import tensorflow as tf
 
 from clew_agent import lesson
+from clew_agent.exercises import cnn
 from clew_agent.training.weights import fit, read_weights, without_norms
 
 LAYERS = ("conv1", "conv2", "dense", "output")
 SOURCE = "cnn"
 """The part of the earlier run whose weights are taken."""
+FEW = lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50))
 
 
 class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
@@ -33,27 +35,14 @@ class TransferSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             "Retrained",
             "The layers that are trained. The others keep the weights that they come with.",
             "Transfer",
-            choices=(
-                lesson.Choice("output", "The last layer"),
-                lesson.Choice("dense", "The last two layers"),
-                lesson.Choice("all", "All layers"),
-            ),
+            choices=lesson.choices(output="The last layer", dense="The last two layers", all="All layers"),
         ),
     ] = "all"
     images: Annotated[
-        int,
-        lesson.Knob(
-            "Images",
-            "Number of training images, from the beginning of the file.",
-            "Transfer",
-            ge=10,
-            le=60_000,
-            log=True,
-        ),
+        int, lesson.size("Images", "Number of training images, from the beginning of the file.", 10, 60_000, "Transfer")
     ] = 500
     confidence: Annotated[
-        float,
-        lesson.Knob("Confidence", "Below this probability the network gives no answer.", "Transfer", ge=0, le=1),
+        float, lesson.number("Confidence", "Below this probability the network gives no answer.", 0, 1, "Transfer")
     ] = 0.9
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 1e-3
@@ -72,102 +61,61 @@ class Transfer(lesson.Exercise[TransferSettings]):
     course = "CINECA, best practices"
     minutes = 25
     summary = "Take the layers of a network that has read many images, and train the last ones with few."
-    Settings = TransferSettings
     datasets = ("digits", "mnist", "fashion-mnist", "cifar10")
     revision = 1
     tries = "classes"
-    jit = False  # XLA is up to twenty times slower for convolutions on a CPU
+    # Not compiled by XLA (jit): that is up to twenty times slower for convolutions on a CPU.
+
+    def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
+        """The network of ``cnn.py``, of which some layers keep their weights."""
+        options, data = setup.settings, setup.require_data()
+        model = cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings, dropout=0.0))
+        (network,), variables = model.parts, model.parts[0].variables
+        scores: Any = model.scores
+        if options.weights:
+            kept = {name: one for name, one in variables.items() if not name.startswith("output")}
+            found = without_norms(read_weights(options.weights, SOURCE), LAYERS, options.weights)
+            fit(kept, found, options.weights)
+
+        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
+            logits = scores(batch.x)
+            judged = lesson.answers(logits, batch.y, options.confidence)
+            return {"loss": lesson.cross_entropy(logits, batch.y), **judged}
+
+        trained = {"output": LAYERS[3:], "dense": LAYERS[2:], "all": LAYERS}[options.retrained]
+        moved = {name: one for name, one in variables.items() if name.removesuffix("_offset") in trained}
+        frozen = {name: one for name, one in variables.items() if name not in moved}
+        few = lesson.Samples(data.train.x[: options.images], data.train.y[: options.images])
+        return replace(
+            model,
+            parts=[replace(network, variables=moved)],
+            evaluate=evaluate,
+            summarize=lesson.summarize_answers,
+            state=frozen,
+            train=few,
+            pictures={"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]},
+        )
+
     metrics = (
-        lesson.LOSS,
-        lesson.ACCURACY,
-        lesson.VALIDATION_LOSS,
-        lesson.VALIDATION_ACCURACY,
-        lesson.TEST_LOSS,
-        lesson.TEST_ACCURACY,
-        lesson.MetricSpec(
-            name="test_precision", label="Test precision", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(name="test_recall", label="Test recall", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(name="test_f_score", label="Test F-score", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(name="test_coverage", label="Coverage", per_step=False, better="higher", format="percent"),
-        lesson.MetricSpec(
-            name="test_given_accuracy",
-            label="Accuracy of given answers",
-            per_step=False,
-            better="higher",
-            format="percent",
-        ),
+        *lesson.CLASSIFICATION_METRICS,
+        lesson.at_evaluation("test_precision", "Test precision", "higher", format="percent"),
+        lesson.at_evaluation("test_recall", "Test recall", "higher", format="percent"),
+        lesson.at_evaluation("test_f_score", "Test F-score", "higher", format="percent"),
+        lesson.at_evaluation("test_coverage", "Coverage", "higher", format="percent"),
+        lesson.at_evaluation("test_given_accuracy", "Accuracy of given answers", "higher", format="percent"),
     )
     plots = (
         *lesson.CLASSIFICATION_PLOTS,
-        lesson.PlotSpec(
-            id="given", title="Coverage", metrics=("test_coverage", "test_given_accuracy"), format="percent"
-        ),
+        lesson.plot("given", "Coverage", "test_coverage", "test_given_accuracy", format="percent"),
     )
     pictures = (lesson.ConfusionMatrix("confusion", "Confusion of test images"),)
     baseline = "scratch"
     presets = (
         lesson.preset("scratch", "From scratch", "New weights in all layers.", data="digits"),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=20),
+        lesson.tiny(steps=20),
     )
-    goals = (
-        lesson.goal(
-            "few",
-            "92 % with 50 steps",
-            "test_accuracy >= 0.92 at step 50 on digits",
-            lesson.needs(weights=lesson.other_than(""), images=lesson.at_most(500), batch_size=lesson.at_most(50)),
-            question=1,
-        ),
-    )
-    goal_details = {
-        "few": "On the small digits, with the layers of an earlier run.",
-    }
-
-    def build(self, setup: lesson.Setup[TransferSettings]) -> lesson.Model:
-        """Two convolutions, a dense layer and ten scores, of the same shapes as in ``cnn.py``."""
-        options, data = setup.settings, setup.require_data()
-        height, width, channels = data.image_shape
-        flat = (height + 3) // 4 * ((width + 3) // 4) * 64
-        units = {"conv1": 32, "conv2": 64, "dense": 1024, "output": data.classes}
-        shapes = {
-            "conv1": (5, 5, channels, 32),
-            "conv2": (5, 5, 32, 64),
-            "dense": (1024, flat),
-            "output": (data.classes, 1024),
-        }
-        weights = {name: setup.truncated_normal(name, shape, stddev=0.1) for name, shape in shapes.items()}
-        offsets = {f"{name}_offset": tf.Variable(tf.fill([count], 0.1)) for name, count in units.items()}
-        if options.weights:
-            kept = {name: one for name, one in (weights | offsets).items() if not name.startswith("output")}
-            found = without_norms(read_weights(options.weights, SOURCE), LAYERS, options.weights)
-            fit(kept, found, options.weights)
-
-        def layer(name: str, x: tf.Tensor) -> tf.Tensor:
-            images, w = len(x.shape) == 4, weights[name]
-            y = tf.nn.conv2d(x, w, 1, "SAME") if images else tf.matmul(x, w, transpose_b=True)
-            return tf.nn.bias_add(y, offsets[f"{name}_offset"])
-
-        def scores(x: tf.Tensor) -> tf.Tensor:
-            x = tf.reshape(x, [-1, height, width, channels])
-            for name in ("conv1", "conv2"):
-                x = tf.nn.max_pool2d(tf.nn.relu(layer(name, x)), 2, 2, "SAME")
-            return layer("output", tf.nn.relu(layer("dense", tf.reshape(x, [-1, flat]))))
-
-        def evaluate(batch: lesson.Batch) -> dict[str, tf.Tensor]:
-            logits = scores(batch.x)
-            return {
-                "loss": lesson.cross_entropy(logits, batch.y),
-                **lesson.answers(logits, batch.y, options.confidence),
-            }
-
-        trained = {"output": LAYERS[3:], "dense": LAYERS[2:], "all": LAYERS}[options.retrained]
-        variables = weights | offsets
-        moved = {name: one for name, one in variables.items() if name.removesuffix("_offset") in trained}
-        frozen = {name: one for name, one in variables.items() if name not in moved}
-        few = lesson.Samples(data.train.x[: options.images], data.train.y[: options.images])
-        pictures = {"confusion": lesson.answer_pictures(setup, scores, 1000)["confusion"]}
-        model = lesson.classifier(setup, scores, moved, name=SOURCE, pictures=pictures)
-        return replace(model, evaluate=evaluate, summarize=lesson.summarize_answers, state=frozen, train=few)
+    goals = (lesson.goal("few", "92 % with 50 steps", "test_accuracy >= 0.92 at step 50 on digits", FEW, question=1),)
+    goal_details = {"few": "On the small digits, with the layers of an earlier run."}
 
 
 EXERCISE = Transfer()

@@ -23,27 +23,20 @@ class VaeSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     """The code and the two terms of the loss."""
 
     code: Annotated[
-        int, lesson.Knob("Code", "Numbers in the code. The pictures show the first two.", "Network", ge=2, le=64)
+        int, lesson.number("Code", "Numbers in the code. The pictures show the first two.", 2, 64, "Network")
     ] = 2
     hidden: Annotated[
         int,
-        lesson.Knob(
-            "Hidden units",
-            "Size of the layers next to the pixels; the others have half of it.",
-            "Network",
-            ge=1,
-            le=4096,
+        lesson.number(
+            "Hidden units", "Size of the layers next to the pixels; the others have half of it.", 1, 4096, "Network"
         ),
     ] = 512
     reconstruction_weight: Annotated[
-        float,
-        lesson.Knob("Reconstruction weight", "How much it counts that the image comes back.", "Loss", ge=0, le=100),
+        float, lesson.number("Reconstruction weight", "How much it counts that the image comes back.", 0, 100, "Loss")
     ] = 1.0
     kl_weight: Annotated[
         float,
-        lesson.Knob(
-            "KL weight", "How much it counts that the codes follow a normal distribution.", "Loss", ge=0, le=100
-        ),
+        lesson.number("KL weight", "How much it counts that the codes follow a normal distribution.", 0, 100, "Loss"),
     ] = 1.0
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 2e-3
@@ -63,53 +56,10 @@ class Vae(lesson.Exercise[VaeSettings]):
     course = "CINECA, variational autoencoders"
     minutes = 40
     summary = "Put all digits on a plane, and draw those that nobody wrote."
-    Settings = VaeSettings
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
     tries = "code"
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Training loss", better="lower", unit="nats"),
-        lesson.MetricSpec(name="reconstruction", label="Reconstruction term", better="lower", unit="nats"),
-        lesson.MetricSpec(name="kl", label="KL term", unit="nats"),
-        lesson.MetricSpec(name="validation_loss", label="Validation loss", per_step=False, better="lower", unit="nats"),
-        lesson.MetricSpec(name="test_loss", label="Test loss", per_step=False, better="lower", unit="nats"),
-        lesson.MetricSpec(name="test_bound", label="Test bound", per_step=False, better="lower", unit="nats"),
-        lesson.MetricSpec(name="test_reconstruction", label="Test reconstruction", per_step=False, unit="nats"),
-        lesson.MetricSpec(name="test_kl", label="Test KL", per_step=False, unit="nats"),
-    )
-    plots = (
-        lesson.PlotSpec(id="loss", title="Loss of an image", metrics=("loss", "test_loss")),
-        lesson.PlotSpec(id="bound", title="Bound of a test image (minus ELBO)", metrics=("test_bound",)),
-        lesson.PlotSpec(
-            id="reconstruction", title="Reconstruction term", metrics=("reconstruction", "test_reconstruction")
-        ),
-        lesson.PlotSpec(id="kl", title="KL term", metrics=("kl", "test_kl")),
-    )
-    pictures = (
-        lesson.ImageGrid("manifold", "Manifold", columns=SIDE),
-        lesson.Scatter("codes", "Codes of test images"),
-        lesson.ImageGrid("between", "From one digit to another", columns=10),
-        lesson.ImageGrid("attributes", "One image, with more and more of each class", columns=len(SHARES)),
-        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
-    )
-    baseline = "both"
-    presets = (
-        lesson.preset("both", "Both terms", "Reconstruction and KL."),
-        lesson.preset("reconstruction-only", "Reconstruction only", "Codes wherever they like.", kl_weight=0.0),
-        lesson.preset("kl-only", "KL only", "Codes that say nothing.", reconstruction_weight=0.0),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=300, evaluate_every=100),
-    )
-    goals = (
-        lesson.goal("bound", "Test bound below 150", "test_bound <= 150.0 on mnist", TWO_NUMBERS, question=3),
-        lesson.goal("digits", "Test bound below 220", "test_bound <= 220.0 on digits", TWO_NUMBERS, question=3),
-        lesson.goal("fashion", "Test bound below 265", "test_bound <= 265.0 on fashion-mnist", TWO_NUMBERS, question=3),
-    )
-    goal_details = {
-        "bound": "Reconstruction and KL, both with weight 1.",
-        "digits": "On the small digits.",
-        "fashion": "On Fashion-MNIST.",
-    }
 
     def build(self, setup: lesson.Setup[VaeSettings]) -> lesson.Model:
         """Two hidden layers each way, the one next to the pixels twice as large."""
@@ -184,6 +134,47 @@ class Vae(lesson.Exercise[VaeSettings]):
             },
             coder=lesson.Coder(options.code, decode, lambda x: encode(x)[0]),
         )
+
+    metrics = (
+        lesson.each_step("loss", "Training loss", "lower", unit="nats"),
+        lesson.each_step("reconstruction", "Reconstruction term", "lower", unit="nats"),
+        lesson.each_step("kl", "KL term", unit="nats"),
+        lesson.at_evaluation("validation_loss", "Validation loss", "lower", unit="nats"),
+        lesson.at_evaluation("test_loss", "Test loss", "lower", unit="nats"),
+        lesson.at_evaluation("test_bound", "Test bound", "lower", unit="nats"),
+        lesson.at_evaluation("test_reconstruction", "Test reconstruction", unit="nats"),
+        lesson.at_evaluation("test_kl", "Test KL", unit="nats"),
+    )
+    plots = (
+        lesson.plot("loss", "Loss of an image", "loss", "test_loss"),
+        lesson.plot("bound", "Bound of a test image (minus ELBO)", "test_bound"),
+        lesson.plot("reconstruction", "Reconstruction term", "reconstruction", "test_reconstruction"),
+        lesson.plot("kl", "KL term", "kl", "test_kl"),
+    )
+    pictures = (
+        lesson.ImageGrid("manifold", "Manifold", columns=SIDE),
+        lesson.Scatter("codes", "Codes of test images"),
+        lesson.ImageGrid("between", "From one digit to another", columns=10),
+        lesson.ImageGrid("attributes", "One image, with more and more of each class", columns=len(SHARES)),
+        lesson.ImageGrid("reconstructions", "Originals, below them reconstructions", columns=10),
+    )
+    baseline = "both"
+    presets = (
+        lesson.preset("both", "Both terms", "Reconstruction and KL."),
+        lesson.preset("reconstruction-only", "Reconstruction only", "Codes wherever they like.", kl_weight=0.0),
+        lesson.preset("kl-only", "KL only", "Codes that say nothing.", reconstruction_weight=0.0),
+        lesson.tiny(steps=300, evaluate_every=100),
+    )
+    goals = (
+        lesson.goal("bound", "Test bound below 150", "test_bound <= 150.0 on mnist", TWO_NUMBERS, question=3),
+        lesson.goal("digits", "Test bound below 220", "test_bound <= 220.0 on digits", TWO_NUMBERS, question=3),
+        lesson.goal("fashion", "Test bound below 265", "test_bound <= 265.0 on fashion-mnist", TWO_NUMBERS, question=3),
+    )
+    goal_details = {
+        "bound": "Reconstruction and KL, both with weight 1.",
+        "digits": "On the small digits.",
+        "fashion": "On Fashion-MNIST.",
+    }
 
 
 def with_attributes(codes: tf.Tensor, classes: tf.Tensor, count: int) -> tf.Tensor:

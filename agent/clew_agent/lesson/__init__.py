@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from clew_agent.datasets.dataset import DataSet, Rows
-from clew_agent.lesson.cards import at_least, at_most, goal, lane, needs, other_than, preset, race
+from clew_agent.lesson.cards import (
+    at_evaluation,
+    at_least,
+    at_most,
+    choices,
+    each_step,
+    goal,
+    lane,
+    lines,
+    needs,
+    number,
+    optimizer_race,
+    other_than,
+    plot,
+    preset,
+    race,
+    share,
+    size,
+    tiny,
+)
 from clew_agent.lesson.classifier import ANSWER_PICTURES, answer_pictures, classifier
-from clew_agent.lesson.measuring import points
+from clew_agent.lesson.measuring import check_images, descend, devices_in_words, points, row_of_bars
 from clew_agent.lesson.recurrent import GATES, STATES, recurrent_cell
 from clew_agent.training import random
 from clew_agent.training.exercise import Batch, Coder, Exercise, Loss, Measurement, Model, Part, Samples, Setup
@@ -14,6 +33,7 @@ from clew_agent.training.judging import (
     ACCURACY,
     CLASSIFICATION_METRICS,
     CLASSIFICATION_PLOTS,
+    HELD_OUT_METRICS,
     LOSS,
     TEST_ACCURACY,
     TEST_LOSS,
@@ -43,10 +63,12 @@ from clew_agent.training.layers import (
 )
 from clew_agent.training.random import StepContext
 from clew_agent.training.settings import (
+    BatchNormalisation,
     BatchSettings,
     BatchSize,
     EvaluateEvery,
     InitialWeights,
+    L2Penalty,
     LearningRate,
     OptimizerName,
     OrderName,
@@ -77,17 +99,19 @@ from clew_shared.surface import Grid, make_surface
 
 # fmt: off
 __all__ = [
-    "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "GATES", "LOSS", "STATES",
-    "TEST_ACCURACY", "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars", "Batch",
-    "BatchNorm", "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder", "Condition", "ConfusionMatrix",
-    "DataSet", "Dense", "Distributions", "EvaluateEvery", "Evaluation", "Event", "Exercise", "Gallery", "Grid",
-    "HistogramPlot", "ImageGrid", "InitialWeights", "Knob", "Layers", "LearningRate", "Log", "Loss", "Measurement",
-    "MetricSpec", "Model", "OptimizerName", "OrderName", "Params", "Part", "Plane", "PlotSpec", "Rows", "Samples",
-    "Scatter", "ScheduleName", "Schema", "Series", "SeriesPlot", "Setup", "StepContext", "Steps", "Surface",
-    "SurfaceSpec", "TrainingSettings", "answer_pictures", "answers", "around_grey", "as_images", "at_least",
-    "at_most", "augment", "averages", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "dropout",
-    "flags", "goal", "in_rows", "lane", "leaky_relu", "make_surface", "mistakes", "needs", "other_than", "points",
-    "preset", "problem", "race", "random", "read_points", "recurrent_cell", "summarize_answers", "summarize_flags",
-    "through", "trained", "variables_of", "weights_of",
+    "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "GATES", "HELD_OUT_METRICS",
+    "LOSS", "STATES", "TEST_ACCURACY", "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars",
+    "Batch", "BatchNorm", "BatchNormalisation", "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder",
+    "Condition", "ConfusionMatrix", "DataSet", "Dense", "Distributions", "EvaluateEvery", "Evaluation", "Event",
+    "Exercise", "Gallery", "Grid", "HistogramPlot", "ImageGrid", "InitialWeights", "Knob", "L2Penalty", "Layers",
+    "LearningRate", "Log", "Loss", "Measurement", "MetricSpec", "Model", "OptimizerName", "OrderName", "Params",
+    "Part", "Plane", "PlotSpec", "Rows", "Samples", "Scatter", "ScheduleName", "Schema", "Series", "SeriesPlot",
+    "Setup", "StepContext", "Steps", "Surface", "SurfaceSpec", "TrainingSettings", "answer_pictures", "answers",
+    "around_grey", "as_images", "at_evaluation", "at_least", "at_most", "augment", "averages", "check_images",
+    "choices", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "descend", "devices_in_words",
+    "dropout", "each_step", "flags", "goal", "in_rows", "lane", "leaky_relu", "lines", "make_surface", "mistakes",
+    "needs", "number", "optimizer_race", "other_than", "plot", "points", "preset", "problem", "race", "random",
+    "read_points", "recurrent_cell", "row_of_bars", "share", "size", "summarize_answers", "summarize_flags",
+    "through", "tiny", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from clew_agent.training.exercise import Batch, Loss, Model, Part, Setup
 from clew_agent.training.images import as_images, mistakes
-from clew_agent.training.layers import correct, cross_entropy
+from clew_agent.training.layers import BatchNorm, averages, correct, cross_entropy, trained
 from clew_agent.training.random import StepContext
 from clew_shared.cards import ConfusionMatrix, Gallery
 
@@ -41,11 +41,13 @@ def classifier(
     name: str = "network",
     train_scores: Callable[[Batch, StepContext], tf.Tensor] | None = None,
     pictures: Mapping[str, Callable[[], Any]] | None = None,
+    norms: Mapping[str, BatchNorm] | None = None,
 ) -> Model:
     """The model whose ``variables`` are trained to give each label the highest of the ``scores`` (cross-entropy).
 
     ``name`` is its part's, which checkpoints name. ``train_scores`` are those of a training batch, where they are
-    others than in use: with dropout, or with images that were shifted.
+    others than in use: with dropout, or with images that were shifted. The variables of ``norms`` are added to those
+    of the model.
     """
 
     def loss(batch: Batch, context: StepContext) -> Loss:
@@ -58,9 +60,10 @@ def classifier(
         return {"loss": cross_entropy(logits, batch.y), "accuracy": correct(logits, batch.y)}
 
     return Model(
-        parts=[Part(name, variables, loss, setup.optimizer())],
+        parts=[Part(name, {**variables, **trained(norms or {})}, loss, setup.optimizer())],
         evaluate=evaluate,
         evaluation_sets=setup.held_out(),
+        state=averages(norms or {}),
         pictures=pictures or {},
         scores=scores,
     )

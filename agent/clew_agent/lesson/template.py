@@ -24,7 +24,7 @@ class MyExerciseSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
     learning_rate: lesson.LearningRate = 0.1
     steps: lesson.Steps = 500
-    hidden: Annotated[int, lesson.Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000)] = 50
+    hidden: Annotated[int, lesson.number("Hidden units", "Size of the layer in the middle.", 1, 10_000)] = 50
 
 
 class MyExercise(lesson.Exercise[MyExerciseSettings]):
@@ -35,14 +35,8 @@ class MyExercise(lesson.Exercise[MyExerciseSettings]):
     minutes = 15
     summary = "One sentence that says what a student learns."
     guide = GUIDE
-    Settings = MyExerciseSettings
     datasets = ("mnist", "digits")
     jit = True
-    metrics = lesson.CLASSIFICATION_METRICS
-    plots = lesson.CLASSIFICATION_PLOTS
-    pictures = lesson.ANSWER_PICTURES
-    presets = (lesson.preset("tiny", "Tiny", data="digits", steps=60, hidden=20),)
-    goals = (lesson.goal("good", "90 %", "test_accuracy >= 0.9"),)
 
     def build(self, setup: lesson.Setup[MyExerciseSettings]) -> lesson.Model:
         """Make the variables, and say how they answer."""
@@ -59,6 +53,12 @@ class MyExercise(lesson.Exercise[MyExerciseSettings]):
         variables = {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
         pictures = lesson.answer_pictures(setup, scores, 500)
         return lesson.classifier(setup, scores, variables, pictures=pictures)
+
+    metrics = lesson.CLASSIFICATION_METRICS
+    plots = lesson.CLASSIFICATION_PLOTS
+    pictures = lesson.ANSWER_PICTURES
+    presets = (lesson.tiny(steps=60, hidden=20),)
+    goals = (lesson.goal("good", "90 %", "test_accuracy >= 0.9"),)
 
 
 EXERCISE = MyExercise()

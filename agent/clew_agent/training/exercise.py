@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -45,10 +45,11 @@ from clew_shared.cards import (
 )
 from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Event
-from clew_shared.params import Params, describe
+from clew_shared.params import Params, Value, describe
 
 _LONGEST_GUIDE = 1 << 20
 SettingsT = TypeVar("SettingsT", bound=Params)
+SettingsU = TypeVar("SettingsU", bound=BatchSettings)
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,12 @@ class Setup(Generic[SettingsT]):
             )
         return self.data
 
+    def taken_by(self, kind: type[SettingsU], **own: Value) -> Setup[SettingsU]:
+        """The setup of another exercise with settings of ``kind``: those of ``BatchSettings`` as they are here, and
+        its ``own``."""
+        values: dict[str, Any] = {name: getattr(self.settings, name) for name in BatchSettings.__struct_fields__}
+        return Setup(kind(**values | own), self.seed, self.data, self.fused)
+
     def held_out(self) -> dict[str, Samples]:
         """The data set's validation and test samples, for ``Model.evaluation_sets``."""
         data = self.require_data()
@@ -221,6 +228,7 @@ class Exercise(Generic[SettingsT]):
     guide: ClassVar[str] = ""
     """Markdown. By default that of the file's name with the ending ``.md`` beside it, if there is one."""
     Settings: ClassVar[type[Params]]
+    """By default those that the base is written with: ``Exercise[MySettings]``."""
     presets: ClassVar[tuple[Preset, ...]] = ()
     baseline: ClassVar[str] = ""
     metrics: ClassVar[tuple[MetricSpec, ...]] = ()
@@ -248,6 +256,12 @@ class Exercise(Generic[SettingsT]):
     tries: ClassVar[Literal["", "classes", "code"]] = ""
     """What one can try with a trained run: "classes", which class an image belongs to, by the model's ``scores``;
     "code", what its ``coder`` makes of an image, and draws from a code that is moved."""
+
+    def __init_subclass__(cls) -> None:
+        for base in vars(cls).get("__orig_bases__", ()):
+            settings = get_args(base)[:1]
+            if "Settings" not in vars(cls) and settings and not isinstance(settings[0], TypeVar):
+                cls.Settings = settings[0]
 
     def build(self, setup: Setup[SettingsT]) -> Model:
         """Make the variables and say what is trained. Called once per run, before the block is compiled."""

@@ -43,15 +43,16 @@ class HybridWeights(NamedTuple):
     scores: Weights
 
 
+def initial_layer(generator: np.random.Generator, *sizes: int) -> Weights:
+    """A matrix (or kernel) of these ``sizes``, the last of which are its outputs, and the offset."""
+    inputs = int(np.prod(sizes[:-1]))
+    drawn = generator.normal(0, inputs**-0.5, sizes).astype(np.float32)
+    return [drawn, np.zeros(sizes[-1], np.float32)]
+
+
 def initial_weights(shape: tuple[int, int, int], width: int, layers: int, classes: int, seed: int) -> HybridWeights:
     """Weights for images of ``shape`` (height, width, channels) (LeCun et al., "Efficient BackProp", 1998)."""
-    generator = np.random.default_rng(seed)
-
-    def layer(*sizes: int) -> Weights:
-        inputs = int(np.prod(sizes[:-1]))
-        drawn = generator.normal(0, inputs**-0.5, sizes).astype(np.float32)
-        return [drawn, np.zeros(sizes[-1], np.float32)]
-
+    layer = partial(initial_layer, np.random.default_rng(seed))
     kernels = zip((shape[2], *CHANNELS), CHANNELS, strict=False)
     convolutions = [one for before, after in kernels for one in layer(_KERNEL, _KERNEL, before, after)]
     features = -(-shape[0] // 4) * -(-shape[1] // 4) * CHANNELS[-1]

@@ -26,7 +26,8 @@ TEST_LOSS = MetricSpec(name="test_loss", label="Test loss", per_step=False, bett
 TEST_ACCURACY = MetricSpec(
     name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"
 )
-CLASSIFICATION_METRICS = (LOSS, ACCURACY, VALIDATION_LOSS, VALIDATION_ACCURACY, TEST_LOSS, TEST_ACCURACY)
+HELD_OUT_METRICS = (VALIDATION_LOSS, VALIDATION_ACCURACY, TEST_LOSS, TEST_ACCURACY)
+CLASSIFICATION_METRICS = (LOSS, ACCURACY, *HELD_OUT_METRICS)
 """The metrics that classification exercises record; the names are those that their evaluation sets give."""
 ACCURACY_PLOT = PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy", "test_accuracy"), format="percent")
 CLASSIFICATION_PLOTS = (PlotSpec(id="loss", title="Loss", metrics=("loss", "test_loss"), log=True), ACCURACY_PLOT)

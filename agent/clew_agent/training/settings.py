@@ -168,6 +168,21 @@ InitialWeights = Annotated[
     ),
 ]
 
+BatchNormalisation = Annotated[
+    bool, Knob("Batch normalisation", "Bring each layer's values to mean 0 and deviation 1.", "Network")
+]
+L2Penalty = Annotated[
+    float,
+    Knob(
+        "L2 penalty",
+        "The loss grows by this number times the sum of all squared weights. 0: none.",
+        "Network",
+        ge=0,
+        le=1,
+        log=True,
+    ),
+]
+
 
 class TrainingSettings(Params, frozen=True, kw_only=True):
     """An optimizer, its rate and schedule, and the length of the run."""

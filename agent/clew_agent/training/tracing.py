@@ -73,6 +73,9 @@ def short_name(name: str, what: str) -> str:
     return (short if said else f"{short} ({kernel})")[-MOST_LETTERS:]
 
 
+_NEEDED = "It needs a folder for temporary files with room (TMPDIR names one), and no other profiler beside it."
+
+
 class Profiler:
     """TensorFlow's profiler, around some blocks of steps. ``start``, ``steps`` around each block, ``stop``."""
 
@@ -82,7 +85,7 @@ class Profiler:
     def start(self) -> None:
         """Begins to watch. Raises ``ProblemError`` where that is not possible, because somebody else does already or
         there is no folder for temporary files."""
-        with _refused("trace.start", "TensorFlow's profiler cannot be started"):
+        with refused("trace.start", "TensorFlow's profiler cannot be started", _NEEDED):
             folder = tempfile.TemporaryDirectory(prefix=trace_prefix(os.getpid()), ignore_cleanup_errors=True)
             try:
                 tf.profiler.experimental.start(folder.name)
@@ -102,21 +105,20 @@ class Profiler:
         folder, self._folder = self._folder, None
         if folder is None:
             raise RuntimeError("the profiler was not started")
-        with _refused("trace.lost", "What TensorFlow's profiler saw is lost"), folder:
+        with refused("trace.lost", "What TensorFlow's profiler saw is lost", _NEEDED), folder:
             tf.profiler.experimental.stop()
             files = sorted(Path(folder.name).rglob("*.xplane.pb"))
             return summed_up(read_space(files[-1].read_bytes() if files else b""), step, count)
 
 
 @contextmanager
-def _refused(code: str, text: str) -> Iterator[None]:
-    """Refuses what TensorFlow, the disk or a damaged file does not allow inside: no trace is worth a run."""
+def refused(code: str, text: str, hint: str, where: str = "") -> Iterator[None]:
+    """Makes a problem of what TensorFlow, the disk or a damaged file does not allow inside."""
     try:
         yield
     except (tf.errors.OpError, OSError, DecodeError) as error:
         words = error.message if isinstance(error, tf.errors.OpError) else getattr(error, "strerror", None) or error
-        hint = "It needs a folder for temporary files with room (TMPDIR names one), and no other profiler beside it."
-        raise problem(code, f"{text}: {words}.", hint) from None
+        raise problem(code, f"{text}: {words}.", hint, where) from None
 
 
 def read_space(data: bytes) -> Any:

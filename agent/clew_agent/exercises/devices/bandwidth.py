@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from time import perf_counter
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -33,17 +33,11 @@ RATE = 0.01
 class BandwidthSettings(lesson.Params, frozen=True, kw_only=True):
     """How large vectors and matrices become, and how many images the networks take at once."""
 
-    megabytes: Annotated[
-        int, lesson.Knob("Largest vector", "It must not fit into a cache.", ge=1, le=4096, log=True, unit="MB")
-    ] = 256
-    rows: Annotated[
-        int, lesson.Knob("Largest matrix", "Rows and columns of the largest product.", ge=32, le=16_384, log=True)
-    ] = 2048
-    batch_size: Annotated[
-        int, lesson.Knob("Batch size", "Images in one step of the networks.", ge=1, le=4096, log=True)
-    ] = 1
+    megabytes: Annotated[int, lesson.size("Largest vector", "It must not fit into a cache.", 1, 4096, unit="MB")] = 256
+    rows: Annotated[int, lesson.size("Largest matrix", "Rows and columns of the largest product.", 32, 16_384)] = 2048
+    batch_size: Annotated[int, lesson.size("Batch size", "Images in one step of the networks.", 1, 4096)] = 1
     repeats: Annotated[
-        int, lesson.Knob("Repeats", "How often each time is measured. The fastest counts.", ge=1, le=100)
+        int, lesson.number("Repeats", "How often each time is measured. The fastest counts.", 1, 100)
     ] = 7
 
 
@@ -98,41 +92,7 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
     course = "Jülich and CINECA, what a node can do"
     minutes = 15
     summary = "Measure how fast this device moves numbers and multiplies them, and see what holds back a network."
-    Settings = BandwidthSettings
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="bandwidth", label="Memory bandwidth", per_step=False, better="higher", unit="GB/s"),
-        lesson.MetricSpec(name="peak", label="Arithmetic", per_step=False, better="higher", unit="GFLOP/s"),
-        lesson.MetricSpec(name="ridge", label="Ridge", per_step=False, better="none", unit="FLOP/B"),
-        lesson.MetricSpec(name="cache_gain", label="Cache against memory", per_step=False, better="higher", unit="×"),
-        *(
-            lesson.MetricSpec(
-                name=f"{name.lower()}_share",
-                label=f"{name}, of the arithmetic",
-                per_step=False,
-                better="higher",
-                format="percent",
-            )
-            for name in NETWORKS
-        ),
-    )
-    measured = (
-        lesson.SeriesPlot(id="bandwidth", title="Bandwidth", series=("Copy", "Triad"), log_x=True),
-        lesson.SeriesPlot(id="product", title="Matrix product", series=("Product",), log_x=True),
-        lesson.SeriesPlot(id="roofline", title="Roofline", series=("Roof", *NETWORKS), log_x=True, log_y=True),
-    )
-    presets = (
-        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
-        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
-    )
-    goals = (
-        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
-        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
-    )
-    goal_details = dict.fromkeys(
-        ("dense", "cnn"),
-        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
-    )
 
     def measure(self, setup: lesson.Setup[BandwidthSettings]) -> Iterator[lesson.Event | None]:
         """The vectors from small to large, then the matrices, then the networks."""
@@ -170,6 +130,34 @@ class Bandwidth(lesson.Measurement[BandwidthSettings]):
             yield lesson.points(name, intensity, speed, "Operations for each byte", "Arithmetic", y_unit="GFLOP/s")
         yield lesson.Evaluation(step=3, values=shares)
 
+    metrics = (
+        lesson.at_evaluation("bandwidth", "Memory bandwidth", "higher", unit="GB/s"),
+        lesson.at_evaluation("peak", "Arithmetic", "higher", unit="GFLOP/s"),
+        lesson.at_evaluation("ridge", "Ridge", unit="FLOP/B"),
+        lesson.at_evaluation("cache_gain", "Cache against memory", "higher", unit="×"),
+        *(
+            lesson.at_evaluation(f"{name.lower()}_share", f"{name}, of the arithmetic", "higher", format="percent")
+            for name in NETWORKS
+        ),
+    )
+    measured = (
+        lesson.lines("bandwidth", "Bandwidth", "Copy", "Triad", log_x=True),
+        lesson.lines("product", "Matrix product", "Product", log_x=True),
+        lesson.lines("roofline", "Roofline", "Roof", *NETWORKS, log_x=True, log_y=True),
+    )
+    presets = (
+        lesson.preset("usual", "Clew's values", "Vectors up to 256 MB, matrices up to 2,048 rows."),
+        lesson.preset("tiny", "Tiny", "A few seconds; 4 MB may fit into a cache.", megabytes=4, rows=256, repeats=2),
+    )
+    goals = (
+        lesson.goal("dense", "Dense at half of the arithmetic", "dense_share >= 0.5", LARGE, question=1, quiet=True),
+        lesson.goal("cnn", "CNN at half of the arithmetic", "cnn_share >= 0.5", LARGE, question=1, quiet=True),
+    )
+    goal_details = dict.fromkeys(
+        ("dense", "cnn"),
+        "Half as many operations a second as the best matrix product. Give the device enough to do at once.",
+    )
+
 
 def sizes(first: int, last: int, factor: int) -> list[int]:
     """``first``, ``factor`` times as much and so on, and ``last`` itself."""
@@ -205,33 +193,38 @@ def product(c: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     return tf.matmul(a, c)
 
 
-def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
-    """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
+def make_network(
+    layers: Sequence[Layer], setup: lesson.Setup[Any]
+) -> tuple[list[tf.Variable], Callable[[tf.Tensor], tf.Tensor]]:
+    """The weights of these layers, and what makes scores of images; there is a pooling after each convolution."""
     weights = []
     for number, layer in enumerate(layers, 1):
         window = [layer.width, layer.width] if layer.places > 1 else []
         deviation = (2 / (layer.width**2 * layer.inputs)) ** 0.5
         weights.append(setup.truncated_normal(f"layer{number}", [*window, layer.inputs, layer.outputs], deviation))
-    first = layers[0]
-    side = math.isqrt(first.places)
-    images = tf.ones([batch, side, side, first.inputs] if first.places > 1 else [batch, first.inputs])
-    labels = tf.range(batch) % layers[-1].outputs
 
     def scores(x: tf.Tensor) -> tf.Tensor:
         for number, (layer, one) in enumerate(zip(layers, weights, strict=True), 1):
             if layer.places > 1:
                 x = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, one, 1, "SAME")), 2, 2, "SAME")
             else:
-                x = tf.matmul(tf.reshape(x, [batch, layer.inputs]), one)
+                x = tf.matmul(tf.reshape(x, [-1, layer.inputs]), one)
                 x = x if number == len(layers) else tf.nn.relu(x)
         return x
 
+    return weights, scores
+
+
+def network(layers: Sequence[Layer], batch: int, setup: lesson.Setup[BandwidthSettings]) -> Work:
+    """A step of gradient descent of these layers, on images that are always the same; gives its loss."""
+    weights, scores = make_network(layers, setup)
+    first = layers[0]
+    side = math.isqrt(first.places)
+    images = tf.ones([batch, side, side, first.inputs] if first.places > 1 else [batch, first.inputs])
+    labels = tf.range(batch) % layers[-1].outputs
+
     def step(_: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(lesson.cross_entropy(scores(images), labels))
-        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
-            one.assign_sub(RATE * gradient)
-        return loss
+        return lesson.descend(lambda: tf.reduce_mean(lesson.cross_entropy(scores(images), labels)), weights, RATE)
 
     return step
 

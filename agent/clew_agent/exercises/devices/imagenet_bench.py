@@ -19,11 +19,8 @@ import tensorflow as tf
 from clew_agent import lesson
 from clew_agent.datasets.search import image_classes, images_in
 
-MODELS = (
-    lesson.Choice("alexnet", "AlexNet"),
-    lesson.Choice("alexnet-it4i", "AlexNet, IT4I's variant"),
-    lesson.Choice("resnet50", "ResNet-50"),
-    lesson.Choice("inception3", "Inception v3"),
+MODELS = lesson.choices(
+    alexnet="AlexNet", alexnet_it4i="AlexNet, IT4I's variant", resnet50="ResNet-50", inception3="Inception v3"
 )
 _SIZES = {"alexnet": 224, "alexnet-it4i": 224, "resnet50": 224, "inception3": 299}
 _SMALLEST = {"alexnet": 32, "alexnet-it4i": 195, "resnet50": 32, "inception3": 75}
@@ -45,17 +42,17 @@ class ImageSettings(lesson.BatchSettings, frozen=True, kw_only=True):
 
     image_size: Annotated[
         int,
-        lesson.Knob(
+        lesson.number(
             "Image size",
             "Height and width of an image. 0: the network's own, 224, or 299 for Inception v3.",
+            0,
+            1024,
             "Network",
             unit="pixels",
-            ge=0,
-            le=1024,
         ),
     ] = 0
     classes: Annotated[
-        int, lesson.Knob("Classes", "How many kinds of synthetic images there are.", "Network", ge=2, le=100_000)
+        int, lesson.number("Classes", "How many kinds of synthetic images there are.", 2, 100_000, "Network")
     ] = 1000
     folder: Annotated[
         str,
@@ -88,16 +85,34 @@ class ImagenetBench(lesson.Exercise[ImagenetSettings]):
     course = "Jülich, scaling lab; AlexNet also after IT4Innovations"
     minutes = 40
     summary = "Measure how many images per second a large network trains on, and how that grows with the devices."
-    Settings = ImagenetSettings
     revision = 1
-    jit = False
+
+    def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
+        """The chosen network on synthetic images, or on those of a folder."""
+        options = setup.settings
+        size = options.image_size or _SIZES[options.model]
+        if size < _SMALLEST[options.model]:
+            text = f"Images of {size} × {size} pixels are too small for this network."
+            raise lesson.problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
+        samples, classes, read = samples_of(options, size, setup.seed)
+        make = _alexnet if options.model in ALEXNETS else _keras_network
+        network = make(setup, size, classes)
+
+        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
+            logits = network.scores(read(batch.x), context)
+            value = batch.mean(lesson.cross_entropy(logits, batch.y))
+            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
+
+        part = lesson.Part(options.model, network.trained, loss, setup.optimizer())
+        return lesson.Model(parts=[part], state=network.averages, train=samples)
+
     metrics = (
-        lesson.MetricSpec(name="loss", label="Training loss", better="lower"),
-        lesson.MetricSpec(name="accuracy", label="Training accuracy", better="higher", format="percent"),
+        lesson.each_step("loss", "Training loss", "lower"),
+        lesson.each_step("accuracy", "Training accuracy", "higher", format="percent"),
     )
     plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        lesson.PlotSpec(id="accuracy", title="Accuracy", metrics=("accuracy",), format="percent"),
+        lesson.plot("loss", "Loss", "loss", log=True),
+        lesson.plot("accuracy", "Accuracy", "accuracy", format="percent"),
     )
     baseline = "usual"
     presets = (
@@ -123,28 +138,7 @@ class ImagenetBench(lesson.Exercise[ImagenetSettings]):
         ),
     )
     goals = (lesson.goal("learns", "The network learns", "best loss <= 1.0", LARGE_PROBLEM, question=1),)
-    goal_details = {
-        "learns": "Even made-up images can be learnt by heart: bring the training loss below 1.",
-    }
-
-    def build(self, setup: lesson.Setup[ImagenetSettings]) -> lesson.Model:
-        """The chosen network on synthetic images, or on those of a folder."""
-        options = setup.settings
-        size = options.image_size or _SIZES[options.model]
-        if size < _SMALLEST[options.model]:
-            text = f"Images of {size} × {size} pixels are too small for this network."
-            raise lesson.problem("exercise.size", text, f"Choose at least {_SMALLEST[options.model]}.", "image_size")
-        samples, classes, read = samples_of(options, size, setup.seed)
-        make = _alexnet if options.model in ALEXNETS else _keras_network
-        network = make(setup, size, classes)
-
-        def loss(batch: lesson.Batch, context: lesson.StepContext) -> lesson.Loss:
-            logits = network.scores(read(batch.x), context)
-            value = batch.mean(lesson.cross_entropy(logits, batch.y))
-            return lesson.Loss(value, {"accuracy": batch.mean(lesson.correct(logits, batch.y))})
-
-        part = lesson.Part(options.model, network.trained, loss, setup.optimizer())
-        return lesson.Model(parts=[part], state=network.averages, train=samples)
+    goal_details = {"learns": "Even made-up images can be learnt by heart: bring the training loss below 1."}
 
 
 class _Network:

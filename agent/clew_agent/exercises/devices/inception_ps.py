@@ -12,6 +12,7 @@ from clew_agent.exercises.devices.imagenet_bench import LARGE_PROBLEM, ImagenetB
 from clew_agent.strategies import parameter_server, single
 
 SIZE, SMALLEST = 299, 75
+ON_SERVERS = lesson.needs(LARGE_PROBLEM, strategy=parameter_server.CARD.id, workers=lesson.at_least(2))
 
 
 class InceptionPsSettings(ImageSettings, frozen=True, kw_only=True):
@@ -48,29 +49,7 @@ class InceptionPs(lesson.Exercise[InceptionPsSettings]):
     course = "NCSA, TensorFlow on Blue Waters, part two"
     minutes = 40
     summary = "Train Inception v3 with a server and some workers, and find what limits it."
-    Settings = InceptionPsSettings
     revision = 1
-    metrics = ImagenetBench.metrics
-    plots = ImagenetBench.plots
-    presets = (
-        lesson.preset("usual", "Clew's values", "Synthetic images of 299 × 299 pixels."),
-        lesson.preset(
-            "tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "learns",
-            "The network learns: loss below 6",
-            "best loss <= 6.0",
-            (*LARGE_PROBLEM, *lesson.needs(strategy=parameter_server.CARD.id, workers=lesson.at_least(2))),
-            question=1,
-        ),
-    )
-    goal_details = {
-        "learns": "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that.",
-    }
-    strategies = (parameter_server.CARD, single.CARD)
 
     def build(self, setup: lesson.Setup[InceptionPsSettings]) -> lesson.Model:
         """Keras' Inception v3 with batch statistics."""
@@ -93,6 +72,20 @@ class InceptionPs(lesson.Exercise[InceptionPsSettings]):
 
         part = lesson.Part("inception3", named(network.trainable_variables), loss, setup.optimizer())
         return lesson.Model(parts=[part], train=samples)
+
+    metrics = ImagenetBench.metrics
+    plots = ImagenetBench.plots
+    presets = (
+        lesson.preset("usual", "Clew's values", "Synthetic images of 299 × 299 pixels."),
+        lesson.preset(
+            "tiny", "Tiny", "Small images, a minute on a laptop.", image_size=75, classes=4, batch_size=8, steps=6
+        ),
+    )
+    goals = (lesson.goal("learns", "The network learns: loss below 6", "best loss <= 6.0", ON_SERVERS, question=1),)
+    goal_details = {
+        "learns": "A guess among 1,000 classes has a loss of 6.9. The second pass over the 256 images is below that."
+    }
+    strategies = (parameter_server.CARD, single.CARD)
 
 
 def _with_batch_statistics(layer: Any) -> Any:

@@ -19,9 +19,10 @@ RATE_AT = 32
 """The batch size for which the learning rate is meant when the rate is scaled."""
 WARM_UP_STEPS = 20
 SAMPLES = 50_000
-Samples = Annotated[
-    int, lesson.Knob("Samples", "Training samples for each batch size.", ge=1000, le=10_000_000, log=True)
-]
+Samples = Annotated[int, lesson.size("Samples", "Training samples for each batch size.", 1000, 10_000_000)]
+FASTER = lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256))
+ACCURATE = lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES)
+DIGITS = lesson.needs(largest=lesson.at_least(512), samples=SAMPLES)
 
 
 class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
@@ -33,12 +34,9 @@ class MinibatchSettings(lesson.Params, frozen=True, kw_only=True):
         bool, lesson.Knob("Scale the rate", f"Multiply the learning rate by the batch size divided by {RATE_AT}.")
     ] = False
     samples: Samples = SAMPLES
-    hidden: Annotated[
-        int, lesson.Knob("Hidden units", "Size of the layer in the middle.", ge=1, le=10_000, log=True)
-    ] = 256
+    hidden: Annotated[int, lesson.size("Hidden units", "Size of the layer in the middle.", 1, 10_000)] = 256
     largest: Annotated[
-        int,
-        lesson.Knob("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", ge=1, le=2048),
+        int, lesson.number("Largest batch", f"Batch sizes are {', '.join(map(str, BATCH_SIZES))}, up to this.", 1, 2048)
     ] = 2048
 
 
@@ -53,12 +51,7 @@ class Network(lesson.Exercise[NetworkSettings]):
 
     id = "minibatch-network"
     title = "Two layers"
-    Settings = NetworkSettings
     jit = True
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Loss"),
-        lesson.MetricSpec(name="test_accuracy", label="", per_step=False),
-    )
 
     def build(self, setup: lesson.Setup[NetworkSettings]) -> lesson.Model:
         """A hidden layer of rectified linear units."""
@@ -82,6 +75,8 @@ class Network(lesson.Exercise[NetworkSettings]):
             evaluation_sets=setup.held_out(),
         )
 
+    metrics = (lesson.each_step("loss", "Loss"), lesson.at_evaluation("test_accuracy", ""))
+
 
 class Minibatch(lesson.Measurement[MinibatchSettings]):
     """Time per sample, memory and test accuracy against the batch size."""
@@ -93,57 +88,8 @@ class Minibatch(lesson.Measurement[MinibatchSettings]):
     course = "IT4Innovations, deep-learning training on GPUs"
     minutes = 15
     summary = "Train one network with batches of 1 to 2,048 samples and find the sweet spot."
-    Settings = MinibatchSettings
     datasets = ("mnist", "digits")
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="gain", label="Faster per sample", per_step=False, better="higher", unit="×"),
-        lesson.MetricSpec(
-            name="test_accuracy", label="Test accuracy", per_step=False, better="higher", format="percent"
-        ),
-    )
-    measured = (
-        lesson.SeriesPlot(id="time", title="Time per sample", series=("Time per sample",), log_x=True, log_y=True),
-        lesson.SeriesPlot(
-            id="accuracy", title="Test accuracy", series=("Test accuracy",), log_x=True, format="percent"
-        ),
-        lesson.SeriesPlot(id="memory", title="Memory", series=("Measured", "Counted"), log_x=True, log_y=True),
-    )
-    presets = (
-        lesson.preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
-        lesson.preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
-        lesson.preset(
-            "tiny", "Tiny", "The built-in small digits.", data="digits", samples=3000, hidden=32, largest=512
-        ),
-    )
-    goals = (
-        lesson.goal(
-            "faster",
-            "4 times faster per sample",
-            "best gain >= 4",
-            lesson.needs(largest=lesson.at_least(512), samples=lesson.at_least(SAMPLES), hidden=lesson.at_least(256)),
-            question=1,
-            quiet=True,
-        ),
-        lesson.goal(
-            "accurate",
-            "90 % with the largest batch",
-            "test_accuracy >= 0.9 on mnist",
-            lesson.needs(largest=lesson.at_least(2048), samples=SAMPLES),
-        ),
-        lesson.goal(
-            "digits",
-            "88 % with the largest batch",
-            "test_accuracy >= 0.88 on digits",
-            lesson.needs(largest=lesson.at_least(512), samples=SAMPLES),
-            question=1,
-        ),
-    )
-    goal_details = {
-        "faster": "The best batch size against the smallest.",
-        "accurate": "From the same number of samples: change the rate, the optimizer or the network.",
-        "digits": "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
-    }
 
     def measure(self, setup: lesson.Setup[MinibatchSettings]) -> Iterator[lesson.Event | None]:
         """One training after the other, the smallest batches first."""
@@ -173,6 +119,31 @@ class Minibatch(lesson.Measurement[MinibatchSettings]):
             yield lesson.Log(
                 text=f"Batch size {size:,}: {engine.steps:,} updates, {100 * accuracy:.2f} % of the test images."
             )
+
+    metrics = (
+        lesson.at_evaluation("gain", "Faster per sample", "higher", unit="×"),
+        lesson.at_evaluation("test_accuracy", "Test accuracy", "higher", format="percent"),
+    )
+    measured = (
+        lesson.lines("time", "Time per sample", "Time per sample", log_x=True, log_y=True),
+        lesson.lines("accuracy", "Test accuracy", "Test accuracy", log_x=True, format="percent"),
+        lesson.lines("memory", "Memory", "Measured", "Counted", log_x=True, log_y=True),
+    )
+    presets = (
+        lesson.preset("course", "Same rate", "Learning rate 0.1 for every batch size."),
+        lesson.preset("scaled", "Rate grows with the batch", "The linear scaling rule.", scale_rate=True),
+        lesson.tiny(samples=3000, hidden=32, largest=512),
+    )
+    goals = (
+        lesson.goal("faster", "4 times faster per sample", "best gain >= 4", FASTER, question=1, quiet=True),
+        lesson.goal("accurate", "90 % with the largest batch", "test_accuracy >= 0.9 on mnist", ACCURATE),
+        lesson.goal("digits", "88 % with the largest batch", "test_accuracy >= 0.88 on digits", DIGITS, question=1),
+    )
+    goal_details = {
+        "faster": "The best batch size against the smallest.",
+        "accurate": "From the same number of samples: change the rate, the optimizer or the network.",
+        "digits": "On the small digits, whose largest batch is 512. The course's values reach 85.7 to 87.7 %.",
+    }
 
 
 def batch_sizes(largest: int, samples: int) -> list[int]:

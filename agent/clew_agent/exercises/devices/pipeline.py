@@ -21,7 +21,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from clew_agent import lesson
-from clew_agent.training.tracing import Profiler
+from clew_agent.exercises.devices.bandwidth import Layer, make_network
+from clew_agent.training.tracing import Profiler, refused
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError
 
@@ -36,6 +37,9 @@ PREFIX = "clew-pipeline-"
 LEFT_S = 24 * 3600.0
 """A folder that was not touched for so long is nobody's."""
 KERNELS, UNITS = (8, 16), 64
+NOT_WRITTEN = ("feeding.write", "The images cannot be written", "Choose another folder, or fewer images.", "folder")
+ONE_BY_ONE = "As one file after the other, where each file takes 2 ms more."
+SLOW = lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500))
 
 
 class Way(NamedTuple):
@@ -53,6 +57,8 @@ WAYS = {
     "cache": Way("Cache", "with cache"),
     "tfrecord": Way("TFRecord", "from a TFRecord"),
 }
+NAMES = tuple(way.name for way in WAYS.values())
+GAINED = tuple(key for key in WAYS if key != "files")
 ALL = "all"
 CHOICES = (lesson.Choice(ALL, "All ways"), *(lesson.Choice(key, way.name) for key, way in WAYS.items()))
 
@@ -61,30 +67,23 @@ class PipelineSettings(lesson.Params, frozen=True, kw_only=True):
     """Where images come from, and how many."""
 
     feeding: Annotated[
-        str,
-        lesson.Knob(
-            "Images come from",
-            "One way, or all of them one after the other.",
-            choices=CHOICES,
-        ),
+        str, lesson.Knob("Images come from", "One way, or all of them one after the other.", choices=CHOICES)
     ] = ALL
     images: Annotated[
-        int, lesson.Knob("Images", "How many images are written as files.", ge=50, le=50_000, log=True, unit="images")
+        int, lesson.size("Images", "How many images are written as files.", 50, 50_000, unit="images")
     ] = 1000
-    passes: Annotated[
-        int, lesson.Knob("Passes", "How many times the network sees all images, each way.", ge=2, le=100)
-    ] = 4
-    batch_size: Annotated[int, lesson.Knob("Batch size", "Number of images in one step.", ge=1, le=1000, log=True)] = 50
+    passes: Annotated[int, lesson.number("Passes", "How many times the network sees all images, each way.", 2, 100)] = 4
+    batch_size: Annotated[int, lesson.size("Batch size", "Number of images in one step.", 1, 1000)] = 50
     readers: Annotated[
-        int, lesson.Knob("Readers", "How many files are read at the same time, in parallel.", ge=1, le=256, log=True)
+        int, lesson.size("Readers", "How many files are read at the same time, in parallel.", 1, 256)
     ] = 4
     extra_ms: Annotated[
         float,
-        lesson.Knob(
+        lesson.number(
             "Extra time per file",
             "Each file takes so much longer, as on a file system that many nodes share. 0: as long as it takes here.",
-            ge=0,
-            le=100,
+            0,
+            100,
             unit="ms",
         ),
     ] = 0.0
@@ -108,60 +107,8 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
     course = "NCSA and CINECA, input pipelines"
     minutes = 20
     summary = "Feed the same network from memory, from files and by tf.data, and see what a step waits for."
-    Settings = PipelineSettings
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
-    metrics = (
-        *(
-            lesson.MetricSpec(
-                name=f"{key}_gain", label=f"{way.name} against Files", per_step=False, better="higher", unit="×"
-            )
-            for key, way in WAYS.items()
-            if key != "files"
-        ),
-        lesson.MetricSpec(
-            name="hidden", label="Best way against memory", per_step=False, better="higher", format="percent"
-        ),
-        lesson.MetricSpec(
-            name="waiting", label="Waiting for input, last way", per_step=False, better="lower", format="percent"
-        ),
-    )
-    measured = (
-        lesson.SeriesPlot(id="rate", title="Images per second", series=tuple(way.line for way in WAYS.values())),
-        lesson.SeriesPlot(
-            id="step",
-            title="One step",
-            series=tuple(way.name for way in WAYS.values()),
-            form="timeline",
-            bars=("Trains", "Waits for its batch"),
-        ),
-    )
-    presets = (
-        lesson.preset("usual", "All ways", "1,000 images, four passes through them each way."),
-        lesson.preset("tiny", "Tiny", "100 small digits.", data="digits", images=100, passes=2),
-    )
-    goals = (
-        lesson.goal(
-            "parallel",
-            "Parallel reading 6 times as fast",
-            "parallel_gain >= 6",
-            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
-            question=2,
-            quiet=True,
-        ),
-        lesson.goal(
-            "prefetch",
-            "Prefetching 7 times as fast",
-            "prefetch_gain >= 7",
-            lesson.needs(extra_ms=lesson.at_least(2), images=lesson.at_least(500)),
-            question=1,
-            quiet=True,
-        ),
-    )
-    goal_details = {
-        "parallel": "As one file after the other, where each file takes 2 ms more.",
-        "prefetch": "As one file after the other, where each file takes 2 ms more.",
-    }
 
     def measure(self, setup: lesson.Setup[PipelineSettings]) -> Iterator[lesson.Event | None]:
         """Way by way; the losses of each are compared with those of the first before the next."""
@@ -185,10 +132,29 @@ class Pipeline(lesson.Measurement[PipelineSettings]):
                 share = f"{run.waiting:.0%}".replace("%", " %")
                 yield lesson.Log(text=f"{WAYS[key].name}: {run.rate:,.0f} images/s; it waits {share} of the time.")
 
+    metrics = (
+        *(lesson.at_evaluation(f"{key}_gain", f"{WAYS[key].name} against Files", "higher", unit="×") for key in GAINED),
+        lesson.at_evaluation("hidden", "Best way against memory", "higher", format="percent"),
+        lesson.at_evaluation("waiting", "Waiting for input, last way", "lower", format="percent"),
+    )
+    measured = (
+        lesson.lines("rate", "Images per second", *(way.line for way in WAYS.values())),
+        lesson.lines("step", "One step", *NAMES, form="timeline", bars=("Trains", "Waits for its batch")),
+    )
+    presets = (
+        lesson.preset("usual", "All ways", "1,000 images, four passes through them each way."),
+        lesson.preset("tiny", "Tiny", "100 small digits.", data="digits", images=100, passes=2),
+    )
+    goals = (
+        lesson.goal("parallel", "Parallel reading 6 times as fast", "parallel_gain >= 6", SLOW, question=2, quiet=True),
+        lesson.goal("prefetch", "Prefetching 7 times as fast", "prefetch_gain >= 7", SLOW, question=1, quiet=True),
+    )
+    goal_details = dict.fromkeys(("parallel", "prefetch"), ONE_BY_ONE)
+
 
 def gains(rates: dict[str, float]) -> dict[str, float]:
     """How many times as fast as one file after the other each way is, and the best of them against memory."""
-    found = {f"{key}_gain": rate / rates["files"] for key, rate in rates.items() if key != "files" and "files" in rates}
+    found = {f"{key}_gain": rates[key] / rates["files"] for key in GAINED if key in rates and "files" in rates}
     read = [rate for key, rate in rates.items() if key != "memory"]
     return found | ({"hidden": max(read) / rates["memory"]} if read and "memory" in rates else {})
 
@@ -231,16 +197,12 @@ class Source:
 def checked_folder(setup: lesson.Setup[PipelineSettings]) -> Path | None:
     """The folder that is asked for, if one is. Raises ``ProblemError`` for settings with which nothing can be
     measured."""
-    chosen, data = setup.settings, setup.require_data()
+    chosen = setup.settings
     folder = Path(chosen.folder).expanduser() if chosen.folder else None
     if folder is not None and not folder.is_dir():
-        raise lesson.problem(
-            "exercise.folder", f"{folder} is no folder.", "Name one on the machine that trains.", "folder"
-        )
-    if chosen.images > len(data.train):
-        there, asked = f"{len(data.train):,}", f"{chosen.images:,}"
-        text = f"There are {there} training images in {data.name}, fewer than the {asked} asked for."
-        raise lesson.problem("exercise.images", text, f"Ask for {there} images or fewer.", "images")
+        hint = "Name one on the machine that trains."
+        raise lesson.problem("exercise.folder", f"{folder} is no folder.", hint, "folder")
+    lesson.check_images(setup.require_data(), chosen.images)
     together = {ALL: 1, "files": 1, "memory": 0, "tfrecord": 0}.get(chosen.feeding, chosen.readers)
     waits = chosen.batch_size * chosen.extra_ms / 1000 / together if together else 0.0
     if waits > LONGEST_S:
@@ -253,7 +215,7 @@ def checked_folder(setup: lesson.Setup[PipelineSettings]) -> Path | None:
 def workplace(folder: Path | None) -> Iterator[Path]:
     """A new folder, which is removed at the end. Its name says whose it is, for ``clear``."""
     prefix = f"{PREFIX}{operating_system.host_name()}-{os.getpid()}-"
-    with written_or_refused():
+    with refused(*NOT_WRITTEN):
         place = tempfile.TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
     with place:
         yield Path(place.name)
@@ -265,12 +227,11 @@ def clear(place: Path) -> Iterator[None]:
     for other in place.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             there = other.lstat()
-            if not stat.S_ISDIR(there.st_mode) or there.st_uid != owner or not is_left(other.name, there.st_mtime):
-                continue
-            for file in other.iterdir():
-                file.unlink()
-                yield None
-            other.rmdir()
+            if stat.S_ISDIR(there.st_mode) and there.st_uid == owner and is_left(other.name, there.st_mtime):
+                for file in other.iterdir():
+                    file.unlink()
+                    yield None
+                other.rmdir()
 
 
 def is_left(name: str, touched: float) -> bool:
@@ -282,17 +243,6 @@ def is_left(name: str, touched: float) -> bool:
     return time() - touched > LEFT_S
 
 
-@contextmanager
-def written_or_refused() -> Iterator[None]:
-    """Makes a problem of what the system refuses meanwhile."""
-    try:
-        yield
-    except (OSError, tf.errors.OpError) as error:
-        reason = error.message if isinstance(error, tf.errors.OpError) else error.strerror or error
-        text = f"The images cannot be written: {reason}."
-        raise lesson.problem("feeding.write", text, "Choose another folder, or fewer images.", "folder") from None
-
-
 def write(data: lesson.DataSet, chosen: PipelineSettings, seed: int, folder: Path) -> Generator[None, None, Source]:
     """Writes each image as a PNG file, and all of them into one TFRecord. It may be stopped after each."""
     count = chosen.images
@@ -300,7 +250,7 @@ def write(data: lesson.DataSet, chosen: PipelineSettings, seed: int, folder: Pat
     order = np.random.default_rng(seed).permutation(count)
     source = Source(pixels, data.train.y[:count].astype(np.int32), order, folder, chosen.extra_ms / 1000)
     files: list[bytes] = []
-    with written_or_refused():
+    with refused(*NOT_WRITTEN):
         for path, image in zip(source.paths, pixels, strict=True):
             files.append(tf.io.encode_png(image).numpy())
             Path(path).write_bytes(files[-1])
@@ -342,13 +292,11 @@ def dataset(key: str, source: Source, batch: int, readers: int) -> tf.data.Datas
             found = taken.map(lambda numbers: (tf.gather(pixels, numbers), tf.gather(labels, numbers)))
         case "files":
             found = one_pass.map(from_file).repeat().batch(batch)
-        case "parallel":
-            found = one_pass.repeat().map(from_file, num_parallel_calls=readers).batch(batch)
-        case "prefetch":
-            found = one_pass.repeat().map(from_file, num_parallel_calls=readers).batch(batch).prefetch(AHEAD)
+        case "parallel" | "prefetch":
+            read = one_pass.repeat().map(from_file, num_parallel_calls=readers).batch(batch)
+            found = read.prefetch(AHEAD) if key == "prefetch" else read
         case "cache":
-            read = one_pass.map(from_file, num_parallel_calls=readers).cache()
-            found = read.repeat().batch(batch).prefetch(AHEAD)
+            found = one_pass.map(from_file, num_parallel_calls=readers).cache().repeat().batch(batch).prefetch(AHEAD)
         case _:
             records = tf.data.TFRecordDataset(source.record).repeat()
             found = records.map(from_record, num_parallel_calls=readers).batch(batch).prefetch(AHEAD)
@@ -404,22 +352,21 @@ class Feeding:
         for _ in range(WARM_UP):
             self.once()
             yield None
-        passes: list[tuple[float, float]] = []
+        passes: list[list[float]] = []
         for number in range(1, self._passes + 1):
-            waited = trained = 0.0
+            steps = []
             for _ in range(self._pass):
-                wait, work = self.once()
-                waited, trained = waited + wait, trained + work
+                steps.append(self.once())
                 yield None
-            passes.append((waited, trained))
+            passes.append([sum(seconds) / self._pass for seconds in zip(*steps, strict=True)])
             os.utime(self._folder)
-            rate = self._pass * self._batch / (waited + trained)
-            yield lesson.points(self._way.line, number, rate, "Pass", "Images per second")
-        waited, trained = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
-        self.rate, self.waiting = self._pass * self._batch / (waited + trained), waited / (waited + trained)
-        yield one_step(self._way.name, waited / self._pass, trained / self._pass)
+            yield lesson.points(self._way.line, number, self._batch / sum(passes[-1]), "Pass", "Images per second")
+        wait, work = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
+        end = wait + work
+        self.rate, self.waiting = self._batch / end, wait / end
+        yield lesson.row_of_bars(self._way.name, [(0.0, wait, -1), (wait, end, 1)])
         if self._traced:
-            yield from self._trace(min(TRACED, max(int(LONGEST_S * self._pass / (waited + trained)), 1)))
+            yield from self._trace(min(TRACED, max(int(LONGEST_S / end), 1)))
 
     def close(self) -> None:
         """Let go of the images: an open file cannot be removed everywhere."""
@@ -445,38 +392,22 @@ class Feeding:
             yield lesson.Log(text=str(error), level="warning")
 
 
-def make_step(
-    shape: Sequence[int], classes: int, setup: lesson.Setup[PipelineSettings]
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+Step = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
+def make_step(shape: Sequence[int], classes: int, setup: lesson.Setup[PipelineSettings]) -> Step:
     """One step of gradient descent of a small network: two convolutions with pooling, a dense layer, the scores."""
     height, width, channels = shape
+    places = height * width, (height + 1) // 2 * ((width + 1) // 2)
     flat = (height + 3) // 4 * ((width + 3) // 4) * KERNELS[1]
-    shapes = ((3, 3, channels, KERNELS[0]), (3, 3, *KERNELS), (flat, UNITS), (UNITS, classes))
-    weights = [
-        setup.truncated_normal(f"layer{number}", own, stddev=(2 / float(np.prod(own[:-1]))) ** 0.5)
-        for number, own in enumerate(shapes, 1)
-    ]
-
-    def scores(x: tf.Tensor) -> tf.Tensor:
-        for kernel in weights[:2]:
-            x = tf.nn.max_pool2d(tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME")), 2, 2, "SAME")
-        x = tf.nn.relu(tf.matmul(tf.reshape(x, [-1, flat]), weights[2]))
-        return tf.matmul(x, weights[3])
+    convolutions = (Layer(channels, KERNELS[0], 3, places[0]), Layer(*KERNELS, 3, places[1]))
+    weights, scores = make_network([*convolutions, Layer(flat, UNITS), Layer(UNITS, classes)], setup)
 
     def step(images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(lesson.cross_entropy(scores(tf.cast(images, tf.float32) / 255), labels))
-        for one, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
-            one.assign_sub(0.05 * gradient)
-        return loss
+        x = tf.cast(images, tf.float32) / 255
+        return lesson.descend(lambda: tf.reduce_mean(lesson.cross_entropy(scores(x), labels)), weights, 0.05)
 
-    made: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] = tf.function(step, autograph=False)
-    return made
-
-
-def one_step(name: str, waited: float, trained: float) -> lesson.Series:
-    """A row that waits and then trains, for so many seconds."""
-    return lesson.points(name, (0.0, waited, waited + trained), (-1.0, 1.0, 0.0), "Time", x_unit="s")
+    return tf.function(step, autograph=False)  # type: ignore[no-any-return]  # TensorFlow has no types
 
 
 EXERCISE = Pipeline()

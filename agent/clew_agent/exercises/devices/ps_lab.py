@@ -27,13 +27,7 @@ class PsLabSettings(lesson.BatchSettings, frozen=True, kw_only=True):
     batch_size: lesson.BatchSize = 100
     steps: lesson.Steps = 500
     network: Annotated[
-        str,
-        lesson.Knob(
-            "Network",
-            "What is trained.",
-            "Network",
-            choices=(lesson.Choice("softmax", "Softmax"), lesson.Choice("cnn", "CNN")),
-        ),
+        str, lesson.Knob("Network", "What is trained.", "Network", choices=lesson.choices(softmax="Softmax", cnn="CNN"))
     ] = "softmax"
 
 
@@ -47,8 +41,16 @@ class PsLab(lesson.Exercise[PsLabSettings]):
     course = "NCSA part two; IT4Innovations; CINECA day 3"
     minutes = 45
     summary = "Compare what workers do about old gradients, slow one down, and end one, while the network trains."
-    Settings = PsLabSettings
     datasets = softmax.Softmax.datasets
+    revision = 1
+    tries = "classes"
+
+    def build(self, setup: lesson.Setup[PsLabSettings]) -> lesson.Model:
+        """The very network of the exercise *softmax* or *cnn*."""
+        if setup.settings.network == "cnn":
+            return cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings))
+        return softmax.EXERCISE.build(setup.taken_by(softmax.SoftmaxSettings))
+
     metrics = softmax.Softmax.metrics
     plots = softmax.Softmax.plots
     presets = (
@@ -64,10 +66,8 @@ class PsLab(lesson.Exercise[PsLabSettings]):
             batch_size=50,
             steps=1000,
         ),
-        lesson.preset("tiny", "Tiny", "The built-in small digits.", data="digits", steps=60),
+        lesson.tiny(steps=60),
     )
-    revision = 1
-    tries = "classes"
     goals = (
         lesson.goal(
             "single", "Within 0.5 points of one device", "test_accuracy >= 0.9029 on mnist", SAME_WORK, question=1
@@ -82,15 +82,6 @@ class PsLab(lesson.Exercise[PsLabSettings]):
         "digits": "On the small digits one device reaches 88.33 % with the slides' values.",
     }
     strategies = (parameter_server.CARD, single.CARD, mirrored.CARD, local_sgd.CARD)
-
-    def build(self, setup: lesson.Setup[PsLabSettings]) -> lesson.Model:
-        """The very network of the exercise *softmax* or *cnn*."""
-        chosen = setup.settings
-        common = {name: getattr(chosen, name) for name in lesson.BatchSettings.__struct_fields__}
-        if chosen.network == "cnn":
-            return cnn.EXERCISE.build(lesson.Setup(cnn.CnnSettings(**common), setup.seed, setup.data, setup.fused))
-        settings = softmax.SoftmaxSettings(**common)
-        return softmax.EXERCISE.build(lesson.Setup(settings, setup.seed, setup.data, setup.fused))
 
 
 EXERCISE = PsLab()

@@ -40,30 +40,7 @@ class PsRegression(lesson.Exercise[PsRegressionSettings]):
     course = "NCSA, TensorFlow on Blue Waters, part two"
     minutes = 20
     summary = "Form a parameter-server cluster, see which process updates what, and what its loss does."
-    Settings = PsRegressionSettings
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="loss", label="Loss", better="lower"),
-        lesson.MetricSpec(name="W", label="W"),
-        lesson.MetricSpec(name="b", label="b"),
-    )
-    plots = (
-        lesson.PlotSpec(id="loss", title="Loss", metrics=("loss",), log=True),
-        lesson.PlotSpec(id="weights", title="W and b", metrics=("W", "b")),
-    )
-    presets = (
-        lesson.preset("usual", "Clew's values", "Gradient descent, rate 0.02, batches of ten points."),
-        lesson.preset("tiny", "Tiny", "A few seconds of updates.", steps=60),
-    )
-    goals = (
-        lesson.goal("W", "W is 3", f"W = {SLOPE} ± 0.05", CLUSTER, question=1),
-        lesson.goal("b", "b is 2", f"b = {OFFSET} ± 0.05", CLUSTER, question=1),
-    )
-    goal_details = {
-        "W": "Found to two digits.",
-        "b": "Found to two digits.",
-    }
-    strategies = (parameter_server.CARD, single.CARD)
 
     def build(self, setup: lesson.Setup[PsRegressionSettings]) -> lesson.Model:
         """Both are zero at the start."""
@@ -80,6 +57,19 @@ class PsRegression(lesson.Exercise[PsRegressionSettings]):
         return lesson.Model(
             parts=[lesson.Part("line", {"W": W, "b": b}, loss, setup.optimizer())], train=lesson.Samples(x, y)
         )
+
+    metrics = (lesson.each_step("loss", "Loss", "lower"), lesson.each_step("W", "W"), lesson.each_step("b", "b"))
+    plots = (lesson.plot("loss", "Loss", "loss", log=True), lesson.plot("weights", "W and b", "W", "b"))
+    presets = (
+        lesson.preset("usual", "Clew's values", "Gradient descent, rate 0.02, batches of ten points."),
+        lesson.preset("tiny", "Tiny", "A few seconds of updates.", steps=60),
+    )
+    goals = (
+        lesson.goal("W", "W is 3", f"W = {SLOPE} ± 0.05", CLUSTER, question=1),
+        lesson.goal("b", "b is 2", f"b = {OFFSET} ± 0.05", CLUSTER, question=1),
+    )
+    goal_details = {"W": "Found to two digits.", "b": "Found to two digits."}
+    strategies = (parameter_server.CARD, single.CARD)
 
 
 EXERCISE = PsRegression()

@@ -35,18 +35,13 @@ class VectorizeSettings(lesson.Params, frozen=True, kw_only=True):
         lesson.Knob(
             "Operation",
             "What is computed. Of a matrix-vector product with n x n numbers the size is n times n.",
-            choices=(lesson.Choice("dot", "Dot product"), lesson.Choice("matvec", "Matrix-vector product")),
+            choices=lesson.choices(dot="Dot product", matvec="Matrix-vector product"),
         ),
     ] = "dot"
     largest: Annotated[
-        int,
-        lesson.Knob(
-            "Largest size", "Number of multiplications in the largest product.", ge=10, le=10_000_000, log=True
-        ),
+        int, lesson.size("Largest size", "Number of multiplications in the largest product.", 10, 10_000_000)
     ] = 1_000_000
-    repeats: Annotated[
-        int, lesson.Knob("Repeats", "How often each time is measured. The median counts.", ge=1, le=1000, log=True)
-    ] = 7
+    repeats: Annotated[int, lesson.size("Repeats", "How often each time is measured. The median counts.", 1, 1000)] = 7
 
 
 @dataclass(frozen=True)
@@ -70,52 +65,15 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
     course = "Jülich, parallel and scalable machine learning"
     minutes = 10
     summary = "Compute the same products by a loop and by libraries, and see what vector operations bring."
-    Settings = VectorizeSettings
     revision = 1
-    metrics = (
-        lesson.MetricSpec(name="numpy_gain", label="Gain of NumPy", per_step=False, better="higher", unit="×"),
-        lesson.MetricSpec(
-            name="tensorflow_gain", label="Gain of TensorFlow", per_step=False, better="higher", unit="×"
-        ),
-        lesson.MetricSpec(name="xla_gain", label="Gain of XLA", per_step=False, better="higher", unit="×"),
-    )
-    measured = (lesson.SeriesPlot(id="time", title="Time per call", log_x=True, log_y=True),)
-    strategies = (
-        single.CARD,
-        several_devices("One more line: each device computes a part of the rows, or of the sum."),
-    )
-    presets = (
-        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
-        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
-        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
-    )
-    goals = (
-        lesson.goal(
-            "numpy", "NumPy 20 times as fast", "numpy_gain >= 20", (*LARGE, *lesson.needs()), question=1, quiet=True
-        ),
-        lesson.goal(
-            "tensorflow",
-            "TensorFlow 20 times as fast",
-            "tensorflow_gain >= 20",
-            (*LARGE, *lesson.needs()),
-            question=1,
-            quiet=True,
-        ),
-    )
-    goal_details = {
-        "numpy": "As the Python loop, at the largest size.",
-        "tensorflow": "As the Python loop, at the largest size.",
-    }
 
     def measure(self, setup: lesson.Setup[VectorizeSettings]) -> Iterator[lesson.Event | None]:
         """Size by size, each implementation in turn; the results of one size are compared before the next."""
         chosen = setup.settings
         sizes = sizes_to(chosen.largest)
         yield lesson.Schema(id=0, metrics=self.metrics, steps=len(sizes))
-        devices = compute_devices()
-        shared = len(devices) > 1 and devices[0].device_type == "CPU"
-        names = ", ".join(device.name.removeprefix("/device:") for device in devices)
-        yield lesson.Log(text=f"TensorFlow computes on {names}{', parts of one processor' if shared else ''}.")
+        devices = lesson.devices_in_words([device.name for device in compute_devices()])
+        yield lesson.Log(text=f"TensorFlow computes on {devices}.")
         generator = np.random.default_rng(setup.seed)
         for step, size in enumerate(sizes, 1):
             a, b = operands(chosen.operation, size, generator)
@@ -132,6 +90,32 @@ class Vectorize(lesson.Measurement[VectorizeSettings]):
         yield lesson.Log(
             text=f"At {a.size:,} multiplications, against the loop: {in_words(seconds)}. All results are the same."
         )
+
+    metrics = (
+        lesson.at_evaluation("numpy_gain", "Gain of NumPy", "higher", unit="×"),
+        lesson.at_evaluation("tensorflow_gain", "Gain of TensorFlow", "higher", unit="×"),
+        lesson.at_evaluation("xla_gain", "Gain of XLA", "higher", unit="×"),
+    )
+    measured = (lesson.lines("time", "Time per call", log_x=True, log_y=True),)
+    strategies = (
+        single.CARD,
+        several_devices("One more line: each device computes a part of the rows, or of the sum."),
+    )
+    presets = (
+        lesson.preset("dot", "Dot product", "Two vectors, up to a million numbers."),
+        lesson.preset("matvec", "Matrix times vector", "A square matrix, up to 1,000 rows.", operation="matvec"),
+        lesson.preset("tiny", "Tiny", "Up to 10,000 numbers.", largest=10_000, repeats=3),
+    )
+    goals = (
+        lesson.goal("numpy", "NumPy 20 times as fast", "numpy_gain >= 20", LARGE, question=1, quiet=True),
+        lesson.goal(
+            "tensorflow", "TensorFlow 20 times as fast", "tensorflow_gain >= 20", LARGE, question=1, quiet=True
+        ),
+    )
+    goal_details = {
+        "numpy": "As the Python loop, at the largest size.",
+        "tensorflow": "As the Python loop, at the largest size.",
+    }
 
 
 # The products
