@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.exporters.tables import write_curves
 from clew_shared.study import study
 
-ROOT = Path(__file__).resolve().parents[3]
 DEEP = {
     "brackets": "a = " + "[" * 10_000,
     "tables": "a = " + "{b = " * 500,
@@ -92,17 +90,6 @@ def test_a_long_word_costs_no_more_than_its_length() -> None:
     assert from_toml(f'x = "{"a" * 500_000}"')
     with pytest.raises(ValueError, match=r"\w"):
         from_toml("a" * 500_000)
-
-
-def test_nothing_reads_toml_in_another_way() -> None:
-    folders = (ROOT / "gui", ROOT / "agent", ROOT / "shared")
-    readers = {
-        path.name
-        for folder in folders
-        for path in folder.rglob("*.py")
-        if re.search(r"tomllib|msgspec\.toml\.decode", path.read_text(encoding="utf-8"))
-    }
-    assert readers == {"foreign.py"}
 
 
 @pytest.mark.unix("a FIFO")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +24,6 @@ from clew_shared.base.harmless import (
 )
 from clew_shared.base.terminal import ascii_json
 
-ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = "=1+1\x1b[2J\x1b]0;owned\x07\x9b31m\u202e<b>&\x7f"
 
 
@@ -94,38 +90,3 @@ def test_json_for_programs_is_plain_ascii() -> None:
 
 
 # --- Every output -----------------------------------------------------------------------------------------------------
-
-_ALONE = {"csv.writer", "csv.DictWriter", "html.escape", "logging.Formatter", "logging.basicConfig", "print"}
-"""What makes an output without asking ``harmless``."""
-_ELSEWHERE = {
-    "shared/clew_shared/base/harmless.py",
-    "agent/clew_agent/scripts/clew_log.py",  # runs in a student's script, without Clew's packages
-    *(f"gui/clew_gui/deploy/{name}.py" for name in ("check_there", "install_there", "probe_there")),  # on a bare Python
-}
-
-_WRITTEN = "agent/clew_agent/exercises/code/"
-"""Scripts that run by themselves."""
-
-
-def product_files() -> Iterator[tuple[str, ast.Module]]:
-    for folder in ("gui", "agent", "shared"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            if name not in _ELSEWHERE and not name.startswith(_WRITTEN):
-                yield name, ast.parse(path.read_text(encoding="utf-8"))
-
-
-def test_every_output_of_the_product_goes_through_one_place() -> None:
-    found = []
-    for name, tree in product_files():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                called = ast.unparse(node.func)
-                argument = ast.unparse(node.args[0]) if node.args else ""
-                wild = called in _ALONE or called in ("escape", "writer")
-                raw = re.fullmatch(r"sys\.(stdout|stderr)\.write", called) and not argument.startswith("ascii_json(")
-                if wild or raw:
-                    found.append(f"{name}:{node.lineno}: {called}")
-            if isinstance(node, ast.ImportFrom) and node.module == "html":
-                found.append(f"{name}:{node.lineno}: from html import")
-    assert found == []
