@@ -132,16 +132,6 @@ def test_a_name_has_a_limit() -> None:
     assert "60 characters" in found.text
 
 
-@given(st.text())
-def test_no_text_makes_it_stumble(text: str) -> None:
-    try:
-        spec = from_toml(text)
-    except ProblemError as error:
-        assert error.problems
-    else:
-        assert check_spec(spec) == []
-
-
 def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     good = tmp_path / "good.toml"
     good.write_text(to_toml(RunSpec(exercise="softmax", run=str(uuid.uuid4()))))

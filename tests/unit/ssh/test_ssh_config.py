@@ -13,12 +13,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
-from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, parse_ssh_g, resolve
+from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, resolve
 from clew_gui.ssh.connection import Hop
 from clew_gui.ssh.proxy_command import ProxyCommand
 
@@ -127,12 +125,6 @@ def test_an_included_fifo_is_not_waited_for(config: Path) -> None:
 def test_files_that_include_each_other_come_to_an_end(config: Path) -> None:
     (config.parent / "conf.d" / "a.conf").write_text(f"Include {config}\nHost inner\n")
     assert "inner" in offered_hosts(config)
-
-
-@given(st.text(max_size=80))
-def test_any_line_is_read_or_passed_over(line: str) -> None:
-    parse_line(line)
-    parse_ssh_g("x", line)
 
 
 def test_odd_lines() -> None:
