@@ -41,7 +41,9 @@ from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
 from clew_gui.deploy.remote_python import read_answer as read_remark
 from clew_gui.doctor.examination import Diagnosis
+from clew_gui.doctor.home import parse_quota
 from clew_gui.doctor.node_job import read_answer as read_node
+from clew_gui.doctor.software import parse_avail
 from clew_gui.jobs.job_files import read_answer
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.facts import ReportFacts
@@ -51,7 +53,7 @@ from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.mnsubmit import parse_mnq
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
-from clew_gui.schedulers.verdict import parse_record
+from clew_gui.schedulers.verdict import parse_record, state_of_record
 from clew_gui.schedulers.words import describe
 from clew_gui.session.run_record import RunLine, RunRecord
 from clew_gui.sites.consent import Consents, OwnWords
@@ -159,19 +161,25 @@ def read_journal(data: bytes) -> object:
 
 
 def read_slurm(data: bytes) -> object:
-    """Lines of squeue, sacct, sinfo, sacctmgr and of what slurmstepd printed."""
+    """Lines of squeue, sacct, sinfo, sacctmgr, of what slurmstepd printed, and the doctor's tables."""
     text = data.decode("utf-8", "replace")
     found = [*slurm.parse_squeue(text), *slurm.parse_sacct(text)]
     for one in found:
         describe(one, SCHEDULERS["slurm"])
     SCHEDULERS["slurm"].heard_again(JobRef("7", ""), Output(0, text))
     slurm.memory_ran_out(text)
-    return found, slurm.parse_sinfo(text), slurm.first_node(text)
+    return found, slurm.parse_sinfo(text), slurm.first_node(text), parse_quota(text), parse_avail(text)
 
 
 def read_pbs(data: bytes) -> object:
     text = data.decode("utf-8", "replace")
-    return pbs.parse_qstat(text), pbs.parse_queues(text), parse_mnq(text)
+    nodes = pbs.most_gpus(text), pbs.first_node(text)
+    return pbs.parse_qstat(text), pbs.parse_queues(text), parse_mnq(text), nodes
+
+
+def read_exit(data: bytes) -> object:
+    record = parse_record(data.decode("utf-8", "replace"), "j")
+    return record and state_of_record(record, "7")
 
 
 def read_ssh_config(path: Path) -> object:
@@ -399,9 +407,7 @@ READERS = {
         lambda data: read_answer(data, 2, "Uni"),
         (b"#\n4 1 3 /a/spec.toml\nabc#\n! /b/x\tsh: 7: cannot open /b/x: Permission denied\nclew-end\n",),
     ),
-    "exit record": Reader(
-        lambda data: parse_record(data.decode("utf-8", "replace"), "j"), (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)
-    ),
+    "exit record": Reader(read_exit, (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)),
     "ssh_config": Reader(from_file(read_ssh_config), (SSH_CONFIG,), (ProblemError,)),
     "known_hosts": Reader(lambda data: read_known(data.decode("utf-8", "replace")), (KNOWN,)),
     "key": Reader(lambda data: describe_key(data, "key"), (OPENSSH_KEY,), (ProblemError,)),

@@ -27,9 +27,10 @@ from clew_shared.base.places import Places
 from clew_shared.cards import SeriesPlot
 from clew_shared.journal import history
 from clew_shared.journal.events import Series
-from tests.bench.bench_journal import RUN, make_folder
+from tests.bench.bench_journal import make_folder
 from tests.bench.measure import Measured, Table, machine
 from tests.bench.semester import Took, command, fill
+from tests.unit.runs import RUN
 
 SIZES = {
     "clew show, steps of the run": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),

@@ -14,7 +14,6 @@ network takes what these take.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -29,18 +28,16 @@ import numpy as np
 from clew_gui.session.links.mirror import Mirror
 from clew_shared.base.places import Places
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.journal.events import Attempt, Points, Schema, State
+from clew_shared.journal.events import Points, Schema, State
 from clew_shared.journal.files import JournalWriter, Record, journal_path, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, to_toml
 from tests.bench.measure import Measured, Table, machine, short
+from tests.unit.runs import RUN, begin_run, describe, end_run
 
 POINTS, BLOCK = 10_000_000, 500
-RUN = "5f2b8c1e-7d41-4f0e-9a35-2f1b6c0d9e77"
 GOAL_RATE, GOAL_PICTURE_S = 5e6, 1.0
 _WINDOW_S = 120.0
 
@@ -50,25 +47,17 @@ def make_folder(folder: Path, points: int = POINTS) -> float:
     card = find_card(load_builtin().exercises, "softmax")
     metrics = tuple(metric for metric in card.metrics if metric.per_step)
     steps = points // len(metrics)
-    folder.mkdir(parents=True)
-    spec = to_toml(RunSpec(exercise="softmax", run=RUN, params={"steps": steps}))
-    RunFolder(folder).spec.write_text(spec, encoding="utf-8")
-    digest = hashlib.sha256(spec.encode()).hexdigest()
+    begun = begin_run(folder, params={"steps": steps})
     blocks = _blocks(steps)
     with JournalWriter.create(journal_path(folder, 1)) as writer:
-        writer.append(
-            Attempt(format=1, run=RUN, attempt=1, exercise="softmax", spec_sha256=digest, steps=steps, time=1e9)
-        )
+        writer.append(describe(begun, steps=steps, time=1e9))
         writer.append(Schema(id=1, metrics=metrics, batch_size=100, samples_per_epoch=50_000, steps=steps))
         writer.append(State(state=RunState.RUNNING, time=1e9))
         begin = time.perf_counter()
         for block in blocks:
             writer.append(block)
         seconds = time.perf_counter() - begin
-        for files in final_files(folder):
-            writer.append(files)
-        writer.append(State(state=RunState.FINISHED, step=steps, time=1e9 + 1000))
-        writer.seal("trainer")
+        end_run(begun, writer, time=1e9 + 1000)
     return seconds
 
 

@@ -17,9 +17,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -37,22 +35,20 @@ from clew_shared.journal.events import Points, Schema
 from clew_shared.journal.history import History
 from tests.bench.measure import Measured, Table, machine
 from tests.bench.others import HOW, python_with, version_of
-from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses
+from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses, timed
 
 _LIMIT_S = 600
 SAMPLES, NEW, FRAMES, SLOW_FRAMES = 1_000_000, 50, 15, 3
 
 
-def timed(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
-    """Median milliseconds of a frame: wall, and processor time."""
-    walls, cpus = [], []
-    for frame in range(FRAMES + 1):
-        wall, cpu = time.perf_counter(), time.process_time()
+def repainted(widget: QWidget, step: Callable[[int], None]) -> tuple[float, float]:
+    """Milliseconds of a frame: wall, and processor time."""
+
+    def draw(frame: int) -> None:
         step(frame)
         widget.repaint()
-        walls.append(1e3 * (time.perf_counter() - wall))
-        cpus.append(1e3 * (time.process_time() - cpu))
-    return median(walls[1:]), median(cpus[1:])
+
+    return timed(FRAMES, draw)
 
 
 def _record(history: History, first: int, values: np.ndarray) -> None:
@@ -87,7 +83,7 @@ def clew(samples: int, live: int, shown: int = RUNS) -> tuple[float, float]:
         panel.show_news({run.run_id for run in panel.canvas.runs[:live]})
         panel.canvas.redraw()
 
-    result = timed(panel.canvas, step)
+    result = repainted(panel.canvas, step)
     panel.close()
     return result
 
@@ -106,7 +102,7 @@ def clew_panned(samples: int) -> tuple[float, float]:
         if panel.canvas.scene.grid.span == before:
             raise RuntimeError("the picture does not move")
 
-    result = timed(panel.canvas, step)
+    result = repainted(panel.canvas, step)
     panel.close()
     return result
 
@@ -136,7 +132,7 @@ def pyqtgraph_own(samples: int) -> tuple[float, float]:
             data[k] = np.concatenate((data[k], losses(NEW, k)))
             curve.setData(x[: data[k].size], data[k])
 
-    result = timed(plot.viewport(), step)
+    result = repainted(plot.viewport(), step)
     plot.close()
     return result
 
@@ -150,7 +146,7 @@ def pyqtgraph_panned(samples: int) -> tuple[float, float]:
         left = (0.3 + frame * STEP) * samples
         plot.setXRange(left, left + VISIBLE * samples, padding=0)
 
-    result = timed(plot.viewport(), step)
+    result = repainted(plot.viewport(), step)
     plot.close()
     return result
 

@@ -6,18 +6,15 @@ every step.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tests.bench.measure import Timing
-from tests.bench.work import Work
+from tests.bench.work import Round, Work
 
 v1 = tf.compat.v1
-Round = Callable[[], Timing]
 
 
 def course_round(exercise: str, work: Work, metrics: bool) -> Round:
@@ -26,11 +23,14 @@ def course_round(exercise: str, work: Work, metrics: bool) -> Round:
     return {"linear-regression": _linear, "softmax": _softmax, "cnn": _cnn}[exercise](work, metrics)
 
 
-def _timed(session: Any, work: Work, fetches: Any, feed: Callable[[int], dict[Any, Any]]) -> float:
-    begin = time.perf_counter()
-    for step in range(work.steps):
-        session.run(fetches, feed(step))
-    return time.perf_counter() - begin
+def _round(work: Work, fetches: Any, feed: Callable[[int], dict[Any, Any]], result: Any, held_out: Any) -> Round:
+    session, init = v1.Session(), v1.global_variables_initializer()
+
+    def train(_: object) -> None:
+        for step in range(work.steps):
+            session.run(fetches, feed(step))
+
+    return work.round(lambda: session.run(init), train, lambda _: float(session.run(result, held_out)))
 
 
 def _linear(work: Work, metrics: bool) -> Round:
@@ -38,16 +38,9 @@ def _linear(work: Work, metrics: bool) -> Round:
     x, y = v1.placeholder(tf.float32), v1.placeholder(tf.float32)
     loss = tf.reduce_sum(tf.square(weight * x + bias - y))
     train = v1.train.GradientDescentOptimizer(0.01).minimize(loss)
-    session, init = v1.Session(), v1.global_variables_initializer()
     feed = {x: np.array([1, 2, 3, 4], np.float32), y: np.array([0, -1, -2, -3], np.float32)}
     fetches = [train, loss, weight, bias] if metrics else train
-
-    def run() -> Timing:
-        session.run(init)
-        seconds = _timed(session, work, fetches, lambda _: feed)
-        return Timing(work.steps, seconds, float(session.run(loss, feed)))
-
-    return run
+    return _round(work, fetches, lambda _: feed, loss, feed)
 
 
 def _softmax(work: Work, metrics: bool) -> Round:
@@ -57,19 +50,13 @@ def _softmax(work: Work, metrics: bool) -> Round:
     loss = tf.reduce_mean(-tf.reduce_sum(y * tf.math.log(probability), axis=[1]))
     train = v1.train.GradientDescentOptimizer(0.5).minimize(loss)
     accuracy = _accuracy(probability, y)
-    session, init = v1.Session(), v1.global_variables_initializer()
     fetches = [train, loss, accuracy] if metrics else train
 
     def feed(step: int) -> dict[Any, Any]:
         part = work.batch(step)
         return {x: work.x[part], y: work.one_hot[part]}
 
-    def run() -> Timing:
-        session.run(init)
-        seconds = _timed(session, work, fetches, feed)
-        return Timing(work.steps, seconds, float(session.run(accuracy, {x: work.test_x, y: work.test_one_hot})))
-
-    return run
+    return _round(work, fetches, feed, accuracy, {x: work.test_x, y: work.test_one_hot})
 
 
 def _cnn(work: Work, metrics: bool) -> Round:
@@ -82,20 +69,13 @@ def _cnn(work: Work, metrics: bool) -> Round:
     loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=logits))
     train = v1.train.AdamOptimizer(1e-4).minimize(loss)
     accuracy = _accuracy(logits, y)
-    session, init = v1.Session(), v1.global_variables_initializer()
     fetches = [train, loss, accuracy] if metrics else train
 
     def feed(step: int) -> dict[Any, Any]:
         part = work.batch(step)
         return {x: work.x[part], y: work.one_hot[part], keep: 0.5}
 
-    def run() -> Timing:
-        session.run(init)
-        seconds = _timed(session, work, fetches, feed)
-        held_out = {x: work.test_x, y: work.test_one_hot, keep: 1.0}
-        return Timing(work.steps, seconds, float(session.run(accuracy, held_out)))
-
-    return run
+    return _round(work, fetches, feed, accuracy, {x: work.test_x, y: work.test_one_hot, keep: 1.0})
 
 
 def _accuracy(scores: Any, one_hot: Any) -> Any:

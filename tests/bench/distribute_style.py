@@ -6,7 +6,6 @@ gathered by index, each replica its rows; nothing is recorded but the last loss.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +13,10 @@ import keras
 import tensorflow as tf
 
 from clew_agent.training.runtime import configure
-from tests.bench.measure import Timing
-from tests.bench.work import Work
+from tests.bench.keras_style import MODELS
+from tests.bench.work import Round, Work
 
 DEVICES = 2
-Round = Callable[[], Timing]
 
 
 def distribute_round(exercise: str, work: Work, tuned: bool) -> Round:
@@ -29,8 +27,8 @@ def distribute_round(exercise: str, work: Work, tuned: bool) -> Round:
     shape = (-1, 28, 28, 1) if exercise == "cnn" else (-1, 784)
     samples = tf.reshape(tf.constant(work.x), shape)
     with strategy.scope():
-        model = _model(exercise)
-        optimizer = keras.optimizers.SGD(0.5) if exercise == "softmax" else keras.optimizers.Adam(1e-4)
+        keras.utils.set_random_seed(1)
+        model, optimizer, *_ = MODELS[exercise]()
         optimizer.build(model.trainable_variables)
     initial = [variable.numpy() for variable in (*model.variables, *optimizer.variables)]
 
@@ -46,16 +44,12 @@ def distribute_round(exercise: str, work: Work, tuned: bool) -> Round:
 
     train = _loop(strategy, replica, samples, labels, work) if tuned else _calls(strategy, step, samples, labels, work)
 
-    def run() -> Timing:
+    def fresh() -> None:
         for variable, value in zip((*model.variables, *optimizer.variables), initial, strict=True):
             variable.assign(value)
-        begin = time.perf_counter()
-        train()
-        seconds = time.perf_counter() - begin
-        test = tf.reshape(tf.constant(work.test_x), shape)
-        right = tf.equal(tf.argmax(model(test, training=False), 1), tf.argmax(work.test_one_hot, 1))
-        return Timing(work.steps, seconds, float(tf.reduce_mean(tf.cast(right, tf.float32))))
 
+    test_x = tf.reshape(tf.constant(work.test_x), shape)
+    run = work.round(fresh, lambda _: train(), lambda _: work.accuracy(model(test_x, training=False)))
     run()
     return run
 
@@ -91,24 +85,3 @@ def _loop(strategy: Any, replica: Any, samples: Any, labels: Any, work: Work) ->
         return last
 
     return lambda: steps(tf.constant(work.steps)).numpy()
-
-
-def _model(exercise: str) -> Any:
-    layers = keras.layers
-    keras.utils.set_random_seed(1)
-    if exercise == "softmax":
-        return keras.Sequential([keras.Input((784,)), layers.Dense(10, kernel_initializer="zeros")])
-    narrow = keras.initializers.TruncatedNormal(stddev=0.1)
-    return keras.Sequential(
-        [
-            keras.Input((28, 28, 1)),
-            layers.Conv2D(32, 5, padding="same", activation="relu", kernel_initializer=narrow),
-            layers.MaxPool2D(),
-            layers.Conv2D(64, 5, padding="same", activation="relu", kernel_initializer=narrow),
-            layers.MaxPool2D(),
-            layers.Flatten(),
-            layers.Dense(1024, activation="relu", kernel_initializer=narrow),
-            layers.Dropout(0.5),
-            layers.Dense(10, kernel_initializer=narrow),
-        ]
-    )

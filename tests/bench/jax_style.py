@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tests.bench.measure import Timing
-from tests.bench.work import Work
+from tests.bench.work import Round, Work
 
 jax: Any = importlib.import_module("jax")
 jnp: Any = importlib.import_module("jax.numpy")
-Round = Callable[[], Timing]
 
 
 def jax_round(exercise: str, work: Work, _: bool) -> Round:
@@ -33,14 +29,15 @@ def _linear(work: Work) -> Round:
         return weights - 0.01 * gradient, (value, weights)
 
     steps = jax.jit(lambda weights: jax.lax.scan(step, weights, None, length=work.steps))
+    return work.round(
+        lambda: jnp.array([0.3, -0.3]), lambda fresh: _with_metrics(steps(fresh)), lambda weights: float(loss(weights))
+    )
 
-    def run() -> Timing:
-        begin = time.perf_counter()
-        weights, metrics = steps(jnp.array([0.3, -0.3]))
-        jax.tree.map(np.asarray, metrics)
-        return Timing(work.steps, time.perf_counter() - begin, float(loss(weights)))
 
-    return run
+def _with_metrics(trained: tuple[Any, Any]) -> Any:
+    weights, metrics = trained
+    jax.tree.map(np.asarray, metrics)
+    return weights
 
 
 def _softmax(work: Work) -> Round:
@@ -62,16 +59,11 @@ def _softmax(work: Work) -> Round:
         return jax.lax.scan(step, weights, jnp.arange(work.steps))  # type: ignore[no-any-return]
 
     steps = jax.jit(train)
-
-    def run() -> Timing:
-        begin = time.perf_counter()
-        (weight, bias), metrics = steps((jnp.zeros((784, 10)), jnp.zeros(10)), x, y)
-        jax.tree.map(np.asarray, metrics)
-        seconds = time.perf_counter() - begin
-        right = np.argmax(work.test_x @ np.asarray(weight) + np.asarray(bias), 1) == np.argmax(work.test_one_hot, 1)
-        return Timing(work.steps, seconds, float(right.mean()))
-
-    return run
+    return work.round(
+        lambda: (jnp.zeros((784, 10)), jnp.zeros(10)),
+        lambda fresh: _with_metrics(steps(fresh, x, y)),
+        lambda weights: work.accuracy(work.test_x @ np.asarray(weights[0]) + np.asarray(weights[1])),
+    )
 
 
 def _scores(p: Any, images: Any, key: Any = None) -> Any:
@@ -106,18 +98,16 @@ def _cnn(work: Work) -> Round:
 
     compiled = jax.jit(step, donate_argnums=0)
 
-    def run() -> Timing:
+    def fresh() -> Any:
         p = _initial()
-        state = p, [jnp.zeros_like(a) for a in p], [jnp.zeros_like(a) for a in p], jax.random.key(1)
-        begin = time.perf_counter()
+        return p, [jnp.zeros_like(a) for a in p], [jnp.zeros_like(a) for a in p], jax.random.key(1)
+
+    def train(state: Any) -> Any:
         for number in range(work.steps):
             state = compiled(state, number, x, y)
-        jax.block_until_ready(state)
-        seconds = time.perf_counter() - begin
-        right = np.argmax(np.asarray(scores(state[0], test_x)), 1) == np.argmax(work.test_one_hot, 1)
-        return Timing(work.steps, seconds, float(right.mean()))
+        return jax.block_until_ready(state)
 
-    return run
+    return work.round(fresh, train, lambda state: work.accuracy(scores(state[0], test_x)))
 
 
 def _squares(v: Any, g: Any) -> list[Any]:

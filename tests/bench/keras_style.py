@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.bench.measure import Timing
-from tests.bench.work import Work
-
-Round = Callable[[], Timing]
+from tests.bench.work import Round, Work
 
 # What was fastest among steps_per_execution 1, 20, 50, 100, 500, jit_compile "auto" and False, arrays and tf.data.
 _TUNED: dict[str, dict[str, Any]] = {
@@ -25,22 +21,19 @@ _TUNED: dict[str, dict[str, Any]] = {
 
 def keras_round(exercise: str, work: Work, tuned: bool) -> Round:
     """A function that fits ``work.steps`` steps from fresh weights."""
-    model, optimizer, loss, metrics = _MODELS[exercise]()
+    model, optimizer, loss, metrics = MODELS[exercise]()
     model.compile(optimizer, loss=loss, metrics=metrics, **(_TUNED[exercise] if tuned else {}))
     fit, result = (
         _fit_line(model, work) if exercise == "linear-regression" else _fit_images(model, work, exercise, tuned)
     )
     weights = model.get_weights()
 
-    def run() -> Timing:
+    def fresh() -> None:
         model.set_weights(weights)
         for variable in model.optimizer.variables:
             variable.assign(tf.zeros_like(variable) if "learning_rate" not in variable.path else variable)
-        begin = time.perf_counter()
-        fit()
-        return Timing(work.steps, time.perf_counter() - begin, result())
 
-    return run
+    return work.round(fresh, lambda _: fit(), lambda _: result())
 
 
 def _fit_line(model: Any, work: Work) -> tuple[Callable[[], object], Callable[[], float]]:
@@ -58,8 +51,7 @@ def _fit_images(model: Any, work: Work, exercise: str, tuned: bool) -> tuple[Cal
     x, y, test_x = work.x[order].reshape(shape), work.one_hot[order], work.test_x.reshape(shape)
 
     def accuracy() -> float:
-        scores = model.predict_on_batch(test_x)
-        return float(np.mean(np.argmax(scores, 1) == np.argmax(work.test_one_hot, 1)))
+        return work.accuracy(model.predict_on_batch(test_x))
 
     if not tuned:
         return lambda: model.fit(x, y, batch_size=work.batch_size, shuffle=False, verbose=0), accuracy
@@ -105,4 +97,4 @@ def _convolutional() -> tuple[Any, Any, Any, list[str]]:
     return model, keras.optimizers.Adam(1e-4), keras.losses.CategoricalCrossentropy(from_logits=True), ["accuracy"]
 
 
-_MODELS = {"linear-regression": _line, "softmax": _single_layer, "cnn": _convolutional}
+MODELS = {"linear-regression": _line, "softmax": _single_layer, "cnn": _convolutional}

@@ -129,10 +129,11 @@ def workers(
     pythons = pythons or {}
     with ExitStack() as stack:
         found = {}
-        for name, arguments in words.items():
+        for name, arguments in words.items():  # all import at the same time
             found[name] = Worker(module, *arguments, python=pythons.get(name, sys.executable))
             stack.callback(found[name].close)
-            found[name].first = found[name].answer()
+        for worker in found.values():
+            worker.first = worker.answer()
         yield found
 
 

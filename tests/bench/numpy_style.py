@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
-from tests.bench.measure import Timing
-from tests.bench.work import Work
-
-Round = Callable[[], Timing]
+from tests.bench.work import Floats, Round, Work
 
 
 def numpy_round(exercise: str, work: Work, _: bool) -> Round:
@@ -20,24 +14,21 @@ def numpy_round(exercise: str, work: Work, _: bool) -> Round:
 
 def _linear(work: Work) -> Round:
     x, y = np.array([1, 2, 3, 4], np.float32), np.array([0, -1, -2, -3], np.float32)
+    rate = np.float32(0.02)  # twice the rate: the 2 of the gradient
 
-    def run() -> Timing:
-        weight, bias = np.float32(0.3), np.float32(-0.3)
-        rate = np.float32(0.02)  # twice the rate: the 2 of the gradient
-        begin = time.perf_counter()
+    def train(line: tuple[np.float32, np.float32]) -> Floats:
+        weight, bias = line
         for _ in range(work.steps):
             error = weight * x + bias - y
             weight, bias = weight - rate * error.dot(x), bias - rate * error.sum()
-        seconds = time.perf_counter() - begin
-        return Timing(work.steps, seconds, float(np.sum((weight * x + bias - y) ** 2)))
+        return weight * x + bias - y
 
-    return run
+    return work.round(lambda: (np.float32(0.3), np.float32(-0.3)), train, lambda error: float(np.sum(error**2)))
 
 
 def _softmax(work: Work) -> Round:
-    def run() -> Timing:
-        weight, bias = np.zeros((784, 10), np.float32), np.zeros(10, np.float32)
-        begin = time.perf_counter()
+    def train(layer: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        weight, bias = layer
         for step in range(work.steps):
             first = step * work.batch_size % len(work.x)
             x, y = (array[first : first + work.batch_size] for array in (work.x, work.one_hot))
@@ -46,8 +37,10 @@ def _softmax(work: Work) -> Round:
             gradient = (powers / powers.sum(1, keepdims=True) - y) / work.batch_size
             weight -= 0.5 * (x.T @ gradient)
             bias -= 0.5 * gradient.sum(0)
-        seconds = time.perf_counter() - begin
-        right = np.argmax(work.test_x @ weight + bias, 1) == np.argmax(work.test_one_hot, 1)
-        return Timing(work.steps, seconds, float(right.mean()))
+        return weight, bias
 
-    return run
+    return work.round(
+        lambda: (np.zeros((784, 10), np.float32), np.zeros(10, np.float32)),
+        train,
+        lambda layer: work.accuracy(work.test_x @ layer[0] + layer[1]),
+    )

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time
-from statistics import median
 
 import numpy as np
 
-from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses
+from tests.bench.samples import HEIGHT, RUNS, STEP, VISIBLE, WIDTH, losses, timed
 
 
 def frames(samples: int, count: int) -> tuple[float, float]:
@@ -25,14 +23,13 @@ def frames(samples: int, count: int) -> tuple[float, float]:
     for run in range(RUNS):
         axes.plot(x, losses(samples, run), linewidth=1)
     axes.set_yscale("log")
-    walls, cpus = [], []
-    for frame in range(count + 1):
-        wall, cpu, left = time.perf_counter(), time.process_time(), (0.3 + frame * STEP) * samples
+
+    def draw(frame: int) -> None:
+        left = (0.3 + frame * STEP) * samples
         axes.set_xlim(left, left + VISIBLE * samples)
         canvas.draw()
-        walls.append(1e3 * (time.perf_counter() - wall))
-        cpus.append(1e3 * (time.process_time() - cpu))
-    return median(walls[1:]), median(cpus[1:])
+
+    return timed(count, draw)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import re
@@ -20,10 +19,10 @@ from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import load_builtin
-from clew_shared.journal.events import Attempt, Evaluation, Points, Schema, State
-from clew_shared.journal.files import JournalWriter, journal_path
+from clew_shared.journal.events import Evaluation, Points, Schema, State
+from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.spec import RunSpec, to_toml
+from tests.unit.runs import begin_run, describe, end_run
 
 EXERCISES = 10
 STEPS, EVALUATIONS = 500, 10
@@ -85,21 +84,11 @@ def do_nothing(_: Path) -> None:
 
 def write_run(folder: Path, card: ExerciseCard, run: str, at: float, dice: random.Random) -> None:
     """One run that finished."""
-    folder.mkdir(parents=True)
-    spec = to_toml(
-        RunSpec(
-            exercise=card.id,
-            run=run,
-            seed=dice.randrange(1, 9),
-            params={"steps": STEPS, "learning_rate": round(10 ** dice.uniform(-4, 0), 6)},
-        )
-    )
-    (folder / "spec.toml").write_text(spec, encoding="utf-8", newline="\n")
-    digest = hashlib.sha256(spec.encode()).hexdigest()
-    with JournalWriter.create(journal_path(folder, 1)) as writer:
-        writer.append(
-            Attempt(format=1, run=run, attempt=1, exercise=card.id, spec=spec, spec_sha256=digest, steps=STEPS, time=at)
-        )
+    seed, rate = dice.randrange(1, 9), round(10 ** dice.uniform(-4, 0), 6)
+    begun = begin_run(folder, exercise=card.id, run=run, seed=seed, params={"steps": STEPS, "learning_rate": rate})
+    with JournalWriter.create(begun.journal(1)) as writer:
+        spec = begun.spec.read_text(encoding="utf-8")
+        writer.append(describe(begun, run=run, exercise=card.id, spec=spec, steps=STEPS, time=at))
         per_step = tuple(metric for metric in card.metrics if metric.per_step)
         others = tuple(metric for metric in card.metrics if not metric.per_step)
         writer.append(Schema(id=1, metrics=per_step, batch_size=100, samples_per_epoch=50_000, steps=STEPS))
@@ -117,5 +106,4 @@ def write_run(folder: Path, card: ExerciseCard, run: str, at: float, dice: rando
             if others:
                 numbers = {metric.name: 0.8 + 0.01 * part for metric in others}
                 writer.append(Evaluation(step=first + count, values=numbers, time=at + seconds))
-        writer.append(State(state=RunState.FINISHED, step=STEPS, time=at + 30))
-        writer.seal("trainer")
+        end_run(begun, writer, time=at + 30)

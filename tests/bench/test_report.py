@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew_shared.journal.events import Attempt, Log, Points
+from clew_shared.journal.events import Log
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.verify import verify_run
 from clew_shared.reading import read_run
@@ -18,15 +18,13 @@ from tests.bench.bench_loops import RACES, Contender, Race, behind, check_result
 from tests.bench.bench_start import imports, slow, window
 from tests.bench.first_point_worker import journal_marks, split
 from tests.bench.measure import CannotMeasure, Timing, ratio, table
+from tests.unit.runs import begin_run, describe, points
 
 
 def test_a_ratio_of_medians_lies_within_its_interval() -> None:
     found = ratio([20.0, 22.0, 19.0, 21.0, 40.0], [10.0, 11.0, 9.5, 10.5, 10.0])
     assert found.value == pytest.approx(2.1)
     assert 1.8 < found.low <= found.value <= found.high <= 4.2
-
-
-def test_a_ratio_without_scatter_has_no_width() -> None:
     assert str(ratio([3000.0] * 7, [1.0] * 7)) == "3,000 (3,000 to 3,000)"
     assert str(ratio([1.5] * 7, [1.0] * 7)) == "1.5 (1.5 to 1.5)"
 
@@ -58,9 +56,9 @@ def test_stages_are_the_times_between_marks_in_their_order() -> None:
 def test_the_marks_of_a_run_come_from_its_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.0001"
     with JournalWriter.create(path) as writer:
-        writer.append(Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", time=5.0))
+        writer.append(describe(begin_run(tmp_path), time=5.0))
         writer.append(Log(text="Data read.", stage="data", seconds=0.5, time=5.5))
-        writer.append(Points(schema=1, first=0, count=1, seconds=0.1, clock=0.1, values=(b"",), time=6.0))
+        writer.append(points(0, [1.0], time=6.0))
         writer.append(Log(text="Later.", stage="compile", seconds=9.0, time=9.0))
     assert sorted(journal_marks(path).values()) == [5.0, 5.5, 6.0]
 
@@ -100,23 +98,18 @@ def test_a_journal_for_the_benchmark_is_whole(tmp_path: Path) -> None:
     assert len(read_run(folder).column("accuracy").steps) == 2000
 
 
-def test_what_was_faster_than_clew_is_named() -> None:
-    timings = {"clew": [Timing(10, 1, 0)], "clew-short": [Timing(99, 1, 0)], "jax": [Timing(20, 1, 0)]}
-    contest = Race("softmax", (Contender("clew", "Clew", 1), Contender("jax", "JAX, one scan", 1)))
-    assert behind(contest, timings) == "Faster than Clew over as many steps: JAX, one scan."
-    assert behind(contest, timings | {"jax": [Timing(5, 1, 0)]}) == "None was faster than Clew."
-
-
-def test_contenders_are_compared_over_as_many_steps() -> None:
-    timings = {"clew": [Timing(50, 1, 0)], "clew-short": [Timing(10, 1, 0)], "jax": [Timing(20, 1, 0)]}
-    contenders = (
-        Contender("clew", "Clew", 9),
-        Contender("clew-short", "Clew", 1),
-        Contender("jax", "JAX, one scan", 1),
-    )
-    assert behind(Race("softmax", contenders), timings) == "Faster than Clew over as many steps: JAX, one scan."
-    timings["clew-short"], timings["clew"] = timings["clew"], timings["clew-short"]
-    assert behind(Race("softmax", contenders), timings) == "None was faster than Clew."
+@pytest.mark.parametrize(
+    ("with_short", "clew", "short", "jax", "faster"),
+    [(False, 10, 99, 20, True), (False, 10, 99, 5, False), (True, 50, 10, 20, True), (True, 10, 50, 20, False)],
+)
+def test_what_was_faster_than_clew_over_as_many_steps_is_named(
+    with_short: bool, clew: int, short: int, jax: int, faster: bool
+) -> None:
+    timings = {"clew": [Timing(clew, 1, 0)], "clew-short": [Timing(short, 1, 0)], "jax": [Timing(jax, 1, 0)]}
+    long, one = (Contender("clew", "Clew", steps) for steps in (9, 1))
+    ours = (long, one._replace(name="clew-short")) if with_short else (one,)
+    said = behind(Race("softmax", (*ours, Contender("jax", "JAX, one scan", 1))), timings)
+    assert said == ("Faster than Clew over as many steps: JAX, one scan." if faster else "None was faster than Clew.")
 
 
 def test_a_contender_whose_framework_is_absent_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

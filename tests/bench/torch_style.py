@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tests.bench.measure import Timing
-from tests.bench.work import Work
+from tests.bench.work import Round, Work
 
 torch: Any = importlib.import_module("torch")
 nn: Any = importlib.import_module("torch.nn")
-Round = Callable[[], Timing]
 
 
 def torch_round(exercise: str, work: Work, tuned: bool) -> Round:
@@ -27,72 +24,64 @@ def torch_round(exercise: str, work: Work, tuned: bool) -> Round:
 def _linear(work: Work) -> Round:
     x, y = torch.tensor([1.0, 2, 3, 4]), torch.tensor([0.0, -1, -2, -3])
 
-    def run() -> Timing:
+    def fresh() -> tuple[Any, Any]:
         weights = [torch.tensor([value], requires_grad=True) for value in (0.3, -0.3)]
-        optimizer = torch.optim.SGD(weights, lr=0.01)
-        begin = time.perf_counter()
+        return weights, torch.optim.SGD(weights, lr=0.01)
+
+    def loss(weights: Any) -> Any:
+        return ((weights[0] * x + weights[1] - y) ** 2).sum()
+
+    def train(state: tuple[Any, Any]) -> Any:
+        weights, optimizer = state
         for _ in range(work.steps):
             optimizer.zero_grad()
-            loss = ((weights[0] * x + weights[1] - y) ** 2).sum()
-            loss.backward()
+            loss(weights).backward()
             optimizer.step()
-        seconds = time.perf_counter() - begin
-        return Timing(work.steps, seconds, float(((weights[0] * x + weights[1] - y) ** 2).sum()))
+        return weights
 
-    return run
-
-
-def _batches(work: Work, x: Any, y: Any) -> Callable[[int], tuple[Any, Any]]:
-    def batch(step: int) -> tuple[Any, Any]:
-        first = step * work.batch_size % len(work.x)
-        return x[first : first + work.batch_size], y[first : first + work.batch_size]
-
-    return batch
+    return work.round(fresh, train, lambda weights: float(loss(weights)))
 
 
-def _trained(work: Work, model: Any, optimizer: Any, batch: Callable[[int], tuple[Any, Any]]) -> float:
-    begin = time.perf_counter()
-    for step in range(work.steps):
-        x, y = batch(step)
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-    return time.perf_counter() - begin
+def _images(work: Work, fresh: Callable[[], tuple[Any, Any]], images: Callable[[Any], Any]) -> Round:
+    """``fresh`` makes a model and its optimizer."""
+    x, test_x, y = images(work.x), images(work.test_x), torch.tensor(np.argmax(work.one_hot, 1))
 
+    def train(state: tuple[Any, Any]) -> Any:
+        model, optimizer = state
+        for step in range(work.steps):
+            first = step * work.batch_size % len(work.x)
+            batch = slice(first, first + work.batch_size)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
+            optimizer.step()
+        return model
 
-def _accuracy(work: Work, model: Any, test_x: Any) -> float:
-    model.eval()
-    with torch.no_grad():
-        right = model(test_x).argmax(1).numpy() == np.argmax(work.test_one_hot, 1)
-    return float(right.mean())
+    def accuracy(model: Any) -> float:
+        model.eval()
+        with torch.no_grad():
+            return work.accuracy(model(test_x).numpy())
+
+    return work.round(fresh, train, accuracy)
 
 
 def _softmax(work: Work) -> Round:
-    x, y = torch.tensor(work.x), torch.tensor(np.argmax(work.one_hot, 1))
-
-    def run() -> Timing:
+    def fresh() -> tuple[Any, Any]:
         model = nn.Linear(784, 10)
         for weight in model.parameters():
             nn.init.zeros_(weight)
-        seconds = _trained(work, model, torch.optim.SGD(model.parameters(), lr=0.5), _batches(work, x, y))
-        return Timing(work.steps, seconds, _accuracy(work, model, torch.tensor(work.test_x)))
+        return model, torch.optim.SGD(model.parameters(), lr=0.5)
 
-    return run
+    return _images(work, fresh, torch.tensor)
 
 
 def _cnn(work: Work, tuned: bool) -> Round:
     layout = torch.channels_last if tuned else torch.contiguous_format
-    x = torch.tensor(work.x).reshape(-1, 1, 28, 28).contiguous(memory_format=layout)
-    test_x = torch.tensor(work.test_x).reshape(-1, 1, 28, 28).contiguous(memory_format=layout)
-    y = torch.tensor(np.argmax(work.one_hot, 1))
 
-    def run() -> Timing:
+    def fresh() -> tuple[Any, Any]:
         model = _network().to(memory_format=layout)
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=tuned)
-        seconds = _trained(work, model, optimizer, _batches(work, x, y))
-        return Timing(work.steps, seconds, _accuracy(work, model, test_x))
+        return model, torch.optim.Adam(model.parameters(), lr=1e-4, fused=tuned)
 
-    return run
+    return _images(work, fresh, lambda x: torch.tensor(x).reshape(-1, 1, 28, 28).contiguous(memory_format=layout))
 
 
 def _network() -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,11 @@ from clew_agent.datasets.load import load
 from clew_agent.datasets.search import find_search
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
+from tests.bench.measure import Timing
 
+Fresh = TypeVar("Fresh")
+Trained = TypeVar("Trained")
+Round = Callable[[], Timing]
 Floats = npt.NDArray[np.float32]
 _TEST_IMAGES = {"softmax": 10_000, "cnn": 2_000}
 
@@ -31,6 +37,24 @@ class Work(NamedTuple):
         """Indices of the samples of ``step``; the first sample follows the last."""
         first = step * self.batch_size
         return np.arange(first, first + self.batch_size) % max(len(self.x), 1)
+
+    def accuracy(self, scores: npt.ArrayLike) -> float:
+        """The share of the test images whose highest score is the right one's."""
+        return float(np.mean(np.argmax(np.asarray(scores), 1) == np.argmax(self.test_one_hot, 1)))
+
+    def round(
+        self, fresh: Callable[[], Fresh], train: Callable[[Fresh], Trained], result: Callable[[Trained], float]
+    ) -> Round:
+        """A round that trains all steps from what ``fresh`` makes; only ``train`` is timed."""
+
+        def run() -> Timing:
+            state = fresh()
+            begin = time.perf_counter()
+            trained = train(state)
+            seconds = time.perf_counter() - begin
+            return Timing(self.steps, seconds, result(trained))
+
+        return run
 
 
 def make_work(exercise: str, steps: int) -> Work:

@@ -32,7 +32,8 @@ def a_job(folder: Path | str = "/home/student/.clew/jobs/x", **fields: object) -
 
 
 class JobLab:
-    """``program`` puts an executable on the PATH, ``run`` and ``start`` run the job's script as a scheduler would."""
+    """``program`` puts an executable on the PATH, ``run`` and ``start`` run the job's script as a scheduler would. A
+    ``sleep`` of a minute or less is over at once, and what each was asked for is noted."""
 
     def __init__(self, tmp_path: Path, shell: str = "bash") -> None:
         self.shell = shell
@@ -41,7 +42,8 @@ class JobLab:
         self.bin.mkdir()
         self.folder.mkdir()
         self.job = a_job(self.folder, job=str(uuid.uuid4()), agent=("clew-agent", "serve"))
-        self.environment: dict[str, str] = {}
+        noted = f'echo "$1" >>"{self.folder}/slept"\n[ "$1" -le 60 ] || exec {{sleep}} "$1"\nexec {{sleep}} 0.02'
+        self.program("sleep", noted.format(sleep=shutil.which("sleep")))
 
     def program(self, name: str, text: str) -> None:
         """A shell script on the PATH; with ``python`` as its first word one in Python."""
@@ -50,14 +52,10 @@ class JobLab:
         path.write_text(f"#!{sys.executable}\n{rest}" if head == "python" else f"#!/bin/sh\n{text}")
         path.chmod(0o755)
 
-    def fast_sleep(self) -> None:
-        """Every ``sleep`` is over at once; what it was asked for is noted."""
-        self.program("sleep", f'echo "$1" >>"{self.folder}/slept"\nexec {shutil.which("sleep")} 0.02')
-
     def slept(self) -> list[str]:
         return (self.folder / "slept").read_text().split()
 
-    def script(self, scheduler: Scheduler | None = None, grace: int = 4, **fields: object) -> str:
+    def script(self, scheduler: Scheduler | None = None, grace: int = 1000, **fields: object) -> str:
         job = msgspec.structs.replace(self.job, **fields)
         text = (scheduler or NoScheduler()).script(job)
         assert "clew_grace=20 " in text

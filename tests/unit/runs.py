@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from clew_shared.journal.events import Attempt, Checkpoint, Evaluation, Event, L
 from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder, final_files, record_file
-from clew_shared.params import Value
 from clew_shared.spec import RunSpec, to_toml
 
 RUN = "5f2b8c1e-0000-4000-8000-000000000001"
@@ -65,15 +65,12 @@ def trace(step: int = 0) -> Trace:
     )
 
 
-def begin_run(
-    path: Path, strategy: str = "single", options: dict[str, Value] | None = None, exercise: str = "softmax"
-) -> RunFolder:
+def begin_run(path: Path, **fields: Any) -> RunFolder:
     """A run folder with its spec, before the first attempt."""
     folder = RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
-    params: dict[str, Value] = {"learning_rate": 0.5}
-    spec = RunSpec(exercise=exercise, run=RUN, params=params, strategy=strategy, options=options or {})
-    folder.spec.write_text(to_toml(spec), newline="\n")
+    usual: dict[str, Any] = {"exercise": "softmax", "run": RUN, "params": {"learning_rate": 0.5}}
+    folder.spec.write_text(to_toml(RunSpec(**usual | fields)), newline="\n")
     return folder
 
 

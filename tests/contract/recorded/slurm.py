@@ -13,7 +13,6 @@ SQUEUE = """\
 1|RUNNING|None|node3|2026-11-21T20:33:51|2026-11-21T20:38:51|5:00|1|clew-a
 2|PENDING|PartitionTimeLimit||N/A|N/A|10:00|1|clew-b
 """
-SQUEUE_REQUEUED = "20|PENDING|BeginTime||2026-11-21T20:36:58|2026-11-21T20:46:58|10:00|1|wrap\n"
 SQUEUE_REFUSED = "18|FAILED|BadConstraints||2026-11-21T20:34:54|2026-11-21T20:34:54|10:00|1|clew-r\n"
 SCONTROL = (
     "JobId=7 JobName=clew-0f3d6c52-8f0e-4c1b-9a70-3b6a4b1f2c11 UserId=student(20001) GroupId=student(20001) "

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import logging
 import os
 import re
 import tomllib
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -14,17 +19,27 @@ from hypothesis import strategies as st
 from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.catalogue.script_card import read_script
 from clew_gui.base.settings import SettingsFile
+from clew_gui.commands.output.console import HarmlessConsole
 from clew_gui.reports.facts import answers_path, read_answers
 from clew_gui.sites import site_file
 from clew_gui.views.window.window_state import WindowState
 from clew_shared import spec
 from clew_shared.base.foreign import from_toml, replacing_whole
+from clew_shared.base.harmless import (
+    HarmlessFormatter,
+    csv_cell,
+    csv_text,
+    for_csv,
+    for_html,
+    for_terminal,
+    on_one_line,
+)
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
+from clew_shared.base.terminal import ascii_json
 from clew_shared.exporters.tables import write_curves
 from clew_shared.study import study
 
-ROOT = Path(__file__).resolve().parents[3]
 DEEP = {
     "brackets": "a = " + "[" * 10_000,
     "tables": "a = " + "{b = " * 500,
@@ -94,17 +109,6 @@ def test_a_long_word_costs_no_more_than_its_length() -> None:
         from_toml("a" * 500_000)
 
 
-def test_nothing_reads_toml_in_another_way() -> None:
-    folders = (ROOT / "gui", ROOT / "agent", ROOT / "shared")
-    readers = {
-        path.name
-        for folder in folders
-        for path in folder.rglob("*.py")
-        if re.search(r"tomllib|msgspec\.toml\.decode", path.read_text(encoding="utf-8"))
-    }
-    assert readers == {"foreign.py"}
-
-
 @pytest.mark.unix("a FIFO")
 def test_a_file_is_replaced_as_a_whole_where_a_link_leads_and_a_device_or_fifo_never(tmp_path: Path) -> None:
     folder = tmp_path / "there"
@@ -124,3 +128,73 @@ def test_a_file_is_replaced_as_a_whole_where_a_link_leads_and_a_device_or_fifo_n
         write_curves(fifo, [])
     assert fifo.is_fifo()
     assert {path.name for path in folder.iterdir()} == {"a.csv", "link", "fifo"}
+
+
+# --- Text of strangers in every output --------------------------------------------------------------------------------
+
+HOSTILE = "=1+1\x1b[2J\x1b]0;owned\x07\x9b31m\u202e<b>&\x7f"
+
+
+def controls(text: str) -> list[str]:
+    """Characters that a terminal or a reader of a log obeys instead of showing."""
+    kinds = ("Cc", "Cf", "Zl", "Zp")
+    return [one for one in text if unicodedata.category(one) in kinds and one not in "\n\t\u00ad\u200d"]
+
+
+@given(st.text())
+def test_a_terminal_gets_no_control_characters_and_every_other_one(text: str) -> None:
+    shown = for_terminal(text)
+    assert not [one for one in shown if unicodedata.category(one) in ("Cc", "Zl", "Zp") and one not in "\n\t"]
+    assert "\n" not in on_one_line(text)
+    if text.isprintable():
+        assert shown == text
+
+
+@given(st.text(max_size=8).map("".join), st.sampled_from("=+-@\t\r\uff1d"))
+def test_no_cell_begins_like_a_formula_unless_it_is_a_number(rest: str, first: str) -> None:
+    (row,) = csv.reader(io.StringIO(csv_text([[first + rest, -1.5, "-2e-3", "name", None]]), newline=""))
+    assert not re.match(r"[=@\t\r\uff1d]", row[0])
+    assert row[0] in (first + rest, f"'{for_terminal(first + rest)}")
+    assert row[1:] == ["-1.5", "-2e-3", "name", ""]
+    assert for_csv("-inf") == "-inf"
+    assert csv_cell("=1,2") == '"\'=1,2"'
+
+
+@given(st.text())
+def test_a_page_has_no_markup_of_others(text: str) -> None:
+    assert not set(for_html(text)) & set("<>\"'\x1b")
+
+
+def test_a_line_of_a_log_cannot_be_forged_and_a_traceback_keeps_its_lines() -> None:
+    form = HarmlessFormatter("%(levelname)s: %(message)s")
+    record = logging.makeLogRecord({"msg": "run %s ended", "args": ("a\nERROR: b\x1b[31m",), "levelname": "INFO"})
+    assert form.format(record) == "INFO: run a\\nERROR: b\\x1b[31m ended"
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError as error:
+        found = form.format(logging.makeLogRecord({"msg": "x", "exc_info": (ValueError, error, error.__traceback__)}))
+    assert found.splitlines()[-1] == "ValueError: \\x1b[2J"
+
+
+def test_rich_prints_its_own_colours_and_shows_those_of_others() -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = HarmlessConsole(file=out, width=100, force_terminal=True, color_system="standard", markup=False)
+    table = Table("Name", "Step", box=None)
+    table.add_row(HOSTILE, "7")
+    console.print(table, Text(HOSTILE, style="bold"), HOSTILE)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert controls(shown) == []
+    assert shown.count("\\x1b[2J") == 3
+    assert "\x1b[1m" in out.getvalue()
+
+
+def test_json_for_programs_is_plain_ascii() -> None:
+    text = ascii_json(json.dumps(HOSTILE, ensure_ascii=False).encode())
+    assert text.isprintable()
+    assert json.loads(text) == HOSTILE
+
+
+# --- Every output -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import site
 import subprocess
@@ -100,17 +99,3 @@ def test_the_advice_of_this_very_python_is_one_that_works() -> None:
     environment = os.environ | {"PIP_NO_INDEX": "1"}
     done = subprocess.run(shlex.split(command), env=environment, capture_output=True, text=True, check=False)
     assert "already satisfied: pip" in done.stdout
-
-
-def test_no_message_says_itself_what_to_install() -> None:
-    """Neither sentences of the program nor pages about problems: what works differs between installations. Those of
-    ``deploy`` are about sites."""
-    found = [
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for part in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui")
-        for path in sorted((ROOT / part).rglob("*"))
-        if path.suffix in (".py", ".md") and path.name != "installation.py" and path.parent.name != "deploy"
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if re.search(r"pip3? install|clew\[\w", line)
-    ]
-    assert found == []

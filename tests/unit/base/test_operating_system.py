@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,76 +19,7 @@ from clew_shared.base import file_lock, operating_system
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import ProblemError
 
-ROOT = Path(__file__).resolve().parents[3]
 HOME = Path(operating_system.__file__).parent
-ASKS = {
-    "sys.platform",
-    "os.name",
-    "os.getuid",
-    "os.geteuid",
-    "os.killpg",
-    "os.fork",
-    "os.setsid",
-    "os.getppid",
-    "os.fsync",
-    "platform.system",
-    "operating_system.NAME",
-}
-GUESSED_AT = {"os", "signal", "socket", "subprocess", "asyncio"}
-ONE_SYSTEM_ONLY = {"ctypes", "fcntl", "msvcrt", "pty", "pwd", "resource", "termios", "tty", "winreg"}
-ALLOWED = {
-    ("gui/clew_gui/base/terminal_program.py", "operating_system.NAME"): "a table of other people's programs",
-    ("gui/clew_gui/commands/jobs/open.py", "operating_system.NAME"): "a table of display servers",
-    ("gui/clew_gui/commands/desktop_entry.py", "operating_system.NAME"): "a table of desktops",
-    ("gui/clew_gui/commands/start.py", "operating_system.NAME"): "a table of display servers",
-    ("gui/clew_gui/doctor/this_computer.py", "operating_system.NAME"): "a table of advice",
-    ("gui/clew_gui/doctor/this_computer.py", "platform.system"): "it is shown",
-    ("shared/clew_shared/base/installation.py", "operating_system.NAME"): "a table of other people's programs",
-    ("gui/clew_gui/deploy/probe_there.py", "platform.system"): "a program of a site, which reports it",
-    ("agent/clew_agent/scripts/clew_log.py", "os.getppid"): "a file that has nothing of Clew's beside it",
-}
-
-
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(path for folder in ("shared", "agent", "gui") for path in (ROOT / folder).rglob("*.py")):
-        if path.parent != HOME:
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
-
-
-def asked(tree: ast.AST) -> Iterator[str]:
-    """Where code asks which system it runs on, or uses what only one of them has."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) in ASKS:
-            yield ast.unparse(node)
-        if isinstance(node, ast.Call) and node.args:
-            called, first = ast.unparse(node.func), ast.unparse(node.args[0])
-            if (called in ("hasattr", "getattr") and first in GUESSED_AT) or (
-                called == "suppress" and ast.unparse(node).endswith("OSError, AttributeError)")
-            ):
-                yield ast.unparse(node)
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
-            yield from (name for name in names if name.partition(".")[0] in ONE_SYSTEM_ONLY)
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("if sys.platform == 'win32': pass", ["sys.platform"]),
-        ("user = os.getuid() if hasattr(os, 'getuid') else 0", ["hasattr(os, 'getuid')", "os.getuid"]),
-        ("number = getattr(signal, 'SIGHUP', None)", ["getattr(signal, 'SIGHUP', None)"]),
-        ("with suppress(OSError, AttributeError): pass", ["suppress(OSError, AttributeError)"]),
-        ("def f():\n    import termios, os", ["termios"]),
-        ("os.kill(pid, signal.SIGINT); getattr(spec, 'x', 0)", []),
-    ],
-)
-def test_a_question_which_system_it_is_is_found(code: str, found: list[str]) -> None:
-    assert sorted(asked(ast.parse(code))) == sorted(found)
-
-
-def test_nothing_outside_its_package_asks_which_system_it_runs_on() -> None:
-    found = {(name, what) for name, tree in modules() for what in asked(tree)}
-    assert found == ALLOWED.keys()
 
 
 def offered(*names: str) -> set[str]:
@@ -140,17 +70,6 @@ def test_each_system_takes_the_same_arguments(one: str, other: str) -> None:
     assert {name: first[name] for name in names} == {name: second[name] for name in names}
 
 
-def test_no_date_is_written_with_a_mark_that_only_some_systems_know() -> None:
-    """``%-d`` ends a program on Windows, where the C library takes it for an error."""
-    found = [
-        f"{name}:{node.lineno}"
-        for name, tree in modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "%-" in node.value
-    ]
-    assert found == []
-
-
 def test_no_process_means_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """To the system 0 means all processes of one's own group, and -1 nearly all that there are."""
     ended = []
@@ -171,27 +90,6 @@ def test_a_group_is_asked_once_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, name, lambda *words: asked.append(words))
     operating_system.kill_group(77, politely=True)
     assert asked == [(77, signal.SIGTERM)]
-
-
-def ends_lines_its_own_way(node: ast.Call) -> bool:
-    """Whether a call writes a text file with the line ends of the system that it runs on."""
-    words = {word.arg for word in node.keywords}
-    if "newline" in words or not isinstance(node.func, ast.Attribute):
-        return False
-    modes = {one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-    opened = node.func.attr in ("open", "fdopen") and "encoding" in words and bool(modes & {"w", "a", "x"})
-    return (opened or node.func.attr == "write_text") and "/proc/" not in ast.unparse(node.func)
-
-
-def test_a_file_has_the_same_bytes_whichever_system_wrote_it() -> None:
-    """Python writes other line ends on Windows, where hashes of a run's files and its hand-in would not agree."""
-    found = [
-        f"{name}:{node.lineno}"
-        for name, tree in modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ends_lines_its_own_way(node) and not name.endswith("_there.py")  # on sites
-    ]
-    assert found == []
 
 
 # --- What it does -----------------------------------------------------------------------------------------------------

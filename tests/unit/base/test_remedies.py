@@ -2,65 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from clew_shared.base import remedies
-from clew_shared.base.problem import Problem
+from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
 from clew_shared.base.remedies import Remedy, as_typed, typed_sentence
-
-ROOT = Path(__file__).resolve().parents[3]
-_COMMANDS = re.compile(
-    r"\bclew(-agent)? (site|runs?|jobs|list|logout|hold|let-go|shell|verify|resume|replay|catalogue|study|show|queue)\b"
-)
-_OPTION = re.compile(r"""(^|[\s("'`:])--[a-z][a-z-]+""")
-_OTHERS = ("--tf_xla_persistent_cache", "--mem=8G or --exclusive", "# The agent that Clew brought here last")
-"""Flags of TensorFlow's own, lines that a person writes for Slurm, and a comment in a script."""
-_OF_TERMINALS = ("gui/clew_gui/commands/", "agent/clew_agent/cli/", "shared/clew_shared/base/problem.py")
-
-
-def sentences(path: Path) -> Iterator[tuple[int, str]]:
-    """Every text of a module that a person could read as a sentence; neither docstrings nor a parser's help."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            skipped.add(id(node.value))
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("add_argument", "ArgumentParser"):
-            skipped.update(id(part) for part in ast.walk(node))
-        if isinstance(node, ast.JoinedStr):
-            skipped.update(id(part) for part in node.values)
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = node.value
-        elif isinstance(node, ast.JoinedStr):
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-        else:
-            continue
-        if "\n" not in text and len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and re.search(r"[A-Z]|[.,;]( |$)", text):
-            yield node.lineno, text
-
-
-def test_no_sentence_outside_the_commands_says_what_to_type() -> None:
-    found = []
-    for part in ("shared/clew_shared", "agent/clew_agent", "gui/clew_gui"):
-        for path in sorted((ROOT / part).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            if not name.startswith(_OF_TERMINALS) and name != "shared/clew_shared/base/remedies.py":
-                found += [
-                    f"{name}:{line}: {text}"
-                    for line, text in sentences(path)
-                    if (_OPTION.search(text) or _COMMANDS.search(text)) and not text.startswith(_OTHERS)
-                ]
-    assert "\n".join(found) == ""
-
 
 ACTS = sorted(value for name, value in vars(remedies).items() if name.isupper() and isinstance(value, str))
 
@@ -93,3 +40,35 @@ def test_a_problem_of_an_earlier_or_a_later_version_is_read() -> None:
     assert typed_sentence(new.remedies) == "Type: clew logout", "what is not known is left out"
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(new), type=Problem)
     assert again == new
+
+
+# --- Problems: refusals in words that a person can act on -------------------------------------------------------------
+
+
+def test_a_problem_reads_as_what_is_wrong_and_what_to_do() -> None:
+    assert str(Problem("a.b", "It is too long.", "Shorten it.")) == "It is too long. Shorten it."
+    assert str(Problem("a.b", "It is too long.")) == "It is too long."
+
+
+def test_an_error_carries_all_its_problems_and_says_each() -> None:
+    one, two = Problem("a", "First."), Problem("b", "Second.", "Do this.")
+    error = ProblemError(one, two)
+    assert error.problems == (one, two)
+    assert str(error) == "First.\nSecond. Do this."
+
+
+def test_an_error_without_a_problem_is_a_mistake_in_the_program() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        ProblemError()
+
+
+def test_the_short_form_makes_an_error_with_one_problem() -> None:
+    error = problem("a.b", "Wrong.", "Right it.", "here")
+    assert error.problems == (Problem("a.b", "Wrong.", "Right it.", "here"),)
+
+
+def test_raising_all_of_nothing_does_nothing() -> None:
+    raise_all(())
+    with pytest.raises(ProblemError) as caught:
+        raise_all(Problem(str(number), "No.") for number in range(3))
+    assert len(caught.value.problems) == 3

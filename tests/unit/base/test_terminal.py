@@ -127,7 +127,9 @@ def test_any_text_can_be_printed(text: str, encoding: str) -> None:
         print(text, file=stream, flush=True)
 
 
-@given(st.recursive(st.text() | st.floats(allow_nan=False), lambda inner: st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(st.text() | st.floats(allow_nan=False), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8)
+)
 def test_json_says_the_same_in_ascii(value: object) -> None:
     data = msgspec.json.encode(value)
     assert ascii_json(data).isascii()

@@ -16,7 +16,7 @@ from clew_shared.journal.events import Evaluation, Log, Schema, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec, to_toml
-from tests.unit.base.test_harmless import HOSTILE, controls
+from tests.unit.base.test_foreign import HOSTILE, controls
 from tests.unit.runs import METRICS, begin_run, describe, end_run, points
 
 

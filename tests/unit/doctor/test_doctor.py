@@ -16,8 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clew_gui.doctor import examination, login, node_there
 from clew_gui.doctor.checks import CHECKS, HERE, examine
@@ -333,16 +331,6 @@ def test_gpus_of_pbs_nodes() -> None:
     assert most_gpus("n1\n     state = free\n     gpus = 4\nn2\n    resources_available.ngpus = 8\n") == 8
     assert most_gpus("n1\n     state = free\n     gpus = 0\n") == 0
     assert most_gpus("n1\n     state = free\n") is None, "a site may call them otherwise"
-
-
-@given(st.text(alphabet="|*:,()0123456789abgpu \n-"))
-def test_any_answer_is_read(text: str) -> None:
-    parse_sinfo(text)
-    parse_queues(text)
-    most_gpus(text)
-    first_node(text)
-    parse_quota(text)
-    parse_avail(text)
 
 
 # --- Modules ----------------------------------------------------------------------------------------------------------

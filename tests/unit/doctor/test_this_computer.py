@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -17,8 +20,11 @@ from clew_gui.base.settings import LocalSettings, local_settings
 from clew_gui.doctor import node_there, this_computer
 from clew_gui.doctor.checks import HERE, examine
 from clew_gui.doctor.examination import Finding, Verdict, follow
+from clew_gui.doctor.software import Loaded, available, load
 from clew_gui.doctor.this_computer import ThisComputer
+from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import LOCAL, Site
+from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.ssh.prompts import NobodyToAsk
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
@@ -204,3 +210,55 @@ def test_what_a_window_without_a_console_prints_is_kept(home: Path, monkeypatch:
     assert window() == 2
     sys.stderr.close()
     assert "nothing" in (home / "window.log").read_text(encoding="utf-8")
+
+
+# --- A site's modules, asked for in a real login shell whose own files print ------------------------------------------
+
+PROFILE = """
+echo Welcome
+module() {
+    case $* in
+        "load cuda/12") echo "cuda is there" ;;
+        "load stage") export MORE=keras/3 ;;
+        "load "*) echo "ERROR: Unable to locate a modulefile for '$2'" >&2; return 1 ;;
+        *avail) printf '/apps/modules:\\ncuda/12\\npython/3.11\\n%s\\n' "${MORE-}" >&2 ;;
+    esac
+}
+"""
+
+
+class Line:
+    """Runs a site's commands here."""
+
+    title = "Lab"
+
+    def __init__(self, home: Path, *modules: str) -> None:
+        self.site = Site(host="lab", modules=modules)
+        self._environment = os.environ | {"HOME": str(home)}
+
+    def work(self, command: Sequence[str]) -> Output:
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=60)
+        return Output(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> SiteConnection:
+    (tmp_path / ".bash_profile").write_text(PROFILE)
+    return cast("SiteConnection", Line(tmp_path))
+
+
+@pytest.mark.unix("a shell of a site")
+def test_what_the_login_shell_prints_is_no_module(line: SiteConnection) -> None:
+    assert available(line).names == ("cuda/12", "python/3.11")
+
+
+@pytest.mark.unix("a shell of a site")
+def test_what_the_sites_own_modules_make_visible_is_listed(line: SiteConnection, tmp_path: Path) -> None:
+    staged = cast("SiteConnection", Line(tmp_path, "cuda/12", "no-such", "stage"))
+    assert available(staged).names == ("cuda/12", "python/3.11", "keras/3")
+
+
+@pytest.mark.unix("a shell of a site")
+def test_what_the_login_shell_prints_is_not_why_a_module_cannot_be_loaded(line: SiteConnection) -> None:
+    refused = Loaded(("python",), "cuda is there ERROR: Unable to locate a modulefile for 'python'")
+    assert load(line, ("cuda/12", "python")) == refused

@@ -58,6 +58,15 @@ def own_cards(catalogue: Catalogue) -> dict[str, ExerciseCard]:
     return {Path(card.file).name: card for card in catalogue.exercises if not card.file.startswith("clew_agent/")}
 
 
+def read_now(folder: Path) -> dict[str, ExerciseCard]:
+    """The cards of a folder of scripts, which are read at once."""
+    source = CatalogueSource(folder)
+    try:
+        return own_cards(source.get())
+    finally:
+        source.close()
+
+
 def complaint(card: ExerciseCard) -> str:
     assert card.problem is not None
     return card.problem.text
@@ -231,24 +240,21 @@ GOAL_FOR_RATES = """# [[goals]]
 def test_a_goal_of_a_script_may_ask_for_settings(folder: Path) -> None:
     asked = GOAL_FOR_RATES.replace('"rates"', '"rate"')
     (folder / "line.py").write_text(SCRIPT.replace("# ///\n", f"{asked}# ///\n", 1))
-    source = CatalogueSource(folder)
-    card = own_cards(source.get())["line.py"]
-    source.close()
+    card = read_now(folder)["line.py"]
     assert [one.requires for one in card.goals] == [(Requirement("rate", least=0.5),)]
 
 
 def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
     (folder / "line.py").write_text(SCRIPT)
     (folder / "clew_log.py").write_text("")
-    source = CatalogueSource(folder)
-    card = own_cards(source.get())["line.py"]
-    source.close()
+    cards = read_now(folder)
+    card = cards["line.py"]
     assert (card.problem, card.kind, card.title, card.chapter) == (None, "script", "Line", "Your own")
     assert (card.summary, card.guide) == ("A line.", "More of it.")
     assert [(one.name, one.kind, one.gt) for one in card.params] == [("rate", "float", 0)]
     assert [(one.name, one.per_step) for one in card.metrics] == [("loss", True), ("test_loss", False)]
     assert [one.metrics for one in card.plots] == [("loss", "test_loss")]
-    assert own_cards(source.get()).keys() == {"line.py"}, "clew_log.py is no exercise"
+    assert cards.keys() == {"line.py"}, "clew_log.py is no exercise"
 
 
 @pytest.mark.parametrize(
@@ -274,9 +280,7 @@ def test_the_card_of_a_script_is_read_without_running_it(folder: Path) -> None:
 def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: str, new: str, words: str) -> None:
     (folder / "line.py").write_text(SCRIPT.replace(old, new, 1))
     (folder / "other.py").write_text(SCRIPT.replace('"line"', '"other"'))
-    source = CatalogueSource(folder)
-    cards = own_cards(source.get())
-    source.close()
+    cards = read_now(folder)
     assert words in complaint(cards["line.py"])
     assert cards["other.py"].problem is None
 
@@ -287,9 +291,7 @@ def test_a_broken_script_says_where_and_hurts_nothing_else(folder: Path, old: st
 def test_metrics_may_have_the_names_that_other_loggers_give(folder: Path, name: str) -> None:
     text = SCRIPT.replace("[metrics.loss]", f'[metrics."{name}"]') + GOAL_FOR_RATES.replace('"loss"', f'"{name}"')
     (folder / "line.py").write_text(text)
-    source = CatalogueSource(folder)
-    card = own_cards(source.get())["line.py"]
-    source.close()
+    card = read_now(folder)["line.py"]
     assert card.problem is None
     assert card.metrics[0].name == name
     assert card.metrics[0].dtype == "float64"
@@ -302,18 +304,14 @@ def test_metrics_may_have_the_names_that_other_loggers_give(folder: Path, name: 
 )
 def test_other_names_of_metrics_are_refused_in_words(folder: Path, name: str) -> None:
     (folder / "line.py").write_text(SCRIPT.replace("[metrics.loss]", f'[metrics."{name}"]'), encoding="utf-8")
-    source = CatalogueSource(folder)
-    text = complaint(own_cards(source.get())["line.py"])
-    source.close()
+    text = complaint(read_now(folder)["line.py"])
     assert "may have letters, digits and . _ - / @" in text or "not valid TOML" in text
 
 
 def test_metrics_of_sets_share_the_plot_of_their_quantity(folder: Path) -> None:
     metrics = '# [metrics."train/loss"]\n# [metrics."val/loss"]\n# [metrics."val/mAP@50"]\n'
     (folder / "line.py").write_text(SCRIPT.replace("# [metrics.loss]\n", f"{metrics}# [metrics.loss]\n"))
-    source = CatalogueSource(folder)
-    card = own_cards(source.get())["line.py"]
-    source.close()
+    card = read_now(folder)["line.py"]
     assert [one.metrics for one in card.plots] == [("train/loss", "val/loss", "loss", "test_loss"), ("val/mAP@50",)]
 
 

@@ -6,13 +6,21 @@ import uuid
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_shared.base.problem import ProblemError
+from clew_agent.cli import main as cli
+from clew_agent.trainer.first_frame import describe_attempt
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import ExerciseCard, SurfaceSpec
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value
+from clew_shared.revisions import trains_alike
 from clew_shared.spec import MAX_NAME, RunSpec, check_spec, from_toml, read_spec, to_toml
+from clew_shared.surface import heights_of, make_surface
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
 VALUES: st.SearchStrategy[Value] = st.booleans() | NUMBERS | st.text()
@@ -124,16 +132,6 @@ def test_a_name_has_a_limit() -> None:
     assert "60 characters" in found.text
 
 
-@given(st.text())
-def test_no_text_makes_it_stumble(text: str) -> None:
-    try:
-        spec = from_toml(text)
-    except ProblemError as error:
-        assert error.problems
-    else:
-        assert check_spec(spec) == []
-
-
 def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     good = tmp_path / "good.toml"
     good.write_text(to_toml(RunSpec(exercise="softmax", run=str(uuid.uuid4()))))
@@ -142,3 +140,126 @@ def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     for name in ("absent.toml", "binary.toml", "."):
         with pytest.raises(ProblemError, match="Cannot read"):
             read_spec(tmp_path / name)
+
+
+# --- The revision of an exercise --------------------------------------------------------------------------------------
+
+SOFTMAX = "b3e9f954cc82ecce1d5d59934332e3e48b735b8d9b2ea52f5ff70f76a6414e5c"
+"""What the spec of an older run of softmax names (``tests/integration/commands/older_home``)."""
+
+
+@pytest.mark.parametrize(
+    ("exercise", "here", "revision", "source", "alike"),
+    [
+        ("softmax", 1, 1, "of a later text", True),
+        ("softmax", 2, 1, "same", False),
+        ("softmax", 1, 0, SOFTMAX, True),
+        ("softmax", 2, 0, SOFTMAX, False),
+        ("cnn", 1, 0, SOFTMAX, False),
+        ("softmax", 1, 0, "of another text", False),
+        ("mine", 0, 0, "same", True),
+        ("mine", 0, 0, "", True),
+        ("mine", 0, 0, "of another text", False),
+        ("mine", 0, 3, "of another text", False),  # its author took the revision out
+        ("mine", 3, 0, "same", True),
+    ],
+)
+def test_the_revision_decides_and_without_one_the_file(
+    exercise: str, here: int, revision: int, source: str, alike: bool
+) -> None:
+    card = ExerciseCard(id=exercise, title="", revision=here, source_hash="same")
+    assert trains_alike(card, revision, source) is alike
+
+
+def test_every_built_in_exercise_has_a_revision() -> None:
+    assert all(card.revision for card in load_builtin().exercises)
+
+
+def test_a_card_of_a_version_before_revisions_can_be_read() -> None:
+    older = {"id": "softmax", "title": "Softmax", "source_hash": SOFTMAX, "earlier_hashes": ["0"]}
+    card = msgspec.convert(older, ExerciseCard)
+    assert (card.revision, trains_alike(card, 1, SOFTMAX)) == (0, True)
+
+
+def test_a_journal_names_the_revision_of_a_file_that_came_with_clew(tmp_path: Path) -> None:
+    own = tmp_path / "exercises"
+    own.mkdir()
+    (own / "mine.py").write_text('"mine"')
+    for exercise, folder, revision in (("softmax", None, 1), ("mine", own, 0)):
+        run = RunFolder(tmp_path / exercise)
+        run.path.mkdir()
+        spec = RunSpec(exercise=exercise)
+        run.spec.write_text(to_toml(spec))
+        assert describe_attempt(run, 1, spec, folder)[0].revision == revision
+
+
+def test_writing_the_catalogue_reminds_of_the_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = load_builtin()
+    first, second, *others = before.exercises
+    replace = msgspec.structs.replace
+    changed = (replace(first, source_hash="a"), replace(second, source_hash="b", revision=second.revision + 1), *others)
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda *_, **__: replace(before, exercises=changed))
+    assert cli.main(["catalogue", "--write", str(tmp_path / "catalogue.json")]) == 0
+    assert capsys.readouterr().err.startswith("linear-regression: its file changed but its revision is still 1")
+
+
+def test_a_catalogue_with_a_broken_exercise_is_not_packaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packaged = tmp_path / "packaged.json"
+    packaged.write_bytes(b"as it was")
+    first, *others = load_builtin().exercises
+    broken = msgspec.structs.replace(first, problem=Problem("catalogue.import", "NameError: name 'reduce'", "Fix it."))
+    made = msgspec.structs.replace(load_builtin(), exercises=(broken, *others))
+    monkeypatch.setattr("clew_agent.cli.catalogue.make_catalogue", lambda *_, **__: made)
+    monkeypatch.setattr("clew_agent.cli.catalogue.BUILTIN", packaged)
+    assert cli.main(["catalogue", "--write"]) == 2
+    assert "NameError" in capsys.readouterr().err
+    assert packaged.read_bytes() == b"as it was"
+
+
+# --- A surface is the function's own values on a grid, in the order that the card says, and travels unchanged. --------
+
+
+def surface(points: int = 5) -> SurfaceSpec:
+    return make_surface(
+        lambda x, y: x + 10 * y, title="Plane", metrics=("a", "b"), x=(0.0, 4.0), y=(1.0, 3.0), points=points
+    )
+
+
+def test_rows_go_up_and_columns_to_the_right() -> None:
+    heights = heights_of(surface())
+    assert heights[0].tolist() == [10, 11, 12, 13, 14]
+    assert heights[:, 0].tolist() == [10, 15, 20, 25, 30]
+
+
+def test_a_constant_is_a_plain() -> None:
+    flat = make_surface(lambda *_: np.array(2.0), title="Flat", metrics=("a", "b"), x=(0, 1), y=(0, 1), points=3)
+    assert heights_of(flat).tolist() == [[2.0] * 3] * 3
+
+
+def test_numbers_that_are_too_few_are_refused() -> None:
+    with pytest.raises(ValueError, match="reshape"):
+        heights_of(msgspec.structs.replace(surface(), rows=4))
+
+
+def test_a_card_takes_it_over_json_and_messagepack() -> None:
+    card = ExerciseCard(id="x", title="X", surfaces=(surface(),))
+    assert msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard) == card
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(card), type=ExerciseCard) == card
+
+
+def test_the_surface_of_linear_regression_is_a_numpy_loop() -> None:
+    (spec,) = find_card(load_builtin().exercises, "linear-regression").surfaces
+    heights = heights_of(spec)
+    assert spec.metrics == ("W", "b")
+    xs, ys = np.linspace(*spec.x, spec.columns), np.linspace(*spec.y, spec.rows)
+    for row in range(0, spec.rows, 7):
+        for column in range(0, spec.columns, 7):
+            loss = 0.0
+            for x, y in zip((1.0, 2.0, 3.0, 4.0), (0.0, -1.0, -2.0, -3.0), strict=True):
+                loss += (xs[column] * x + ys[row] - y) ** 2
+            assert heights[row, column] == pytest.approx(loss, rel=1e-6, abs=1e-6)
+    assert spec.minimum == (-1.0, 1.0)

@@ -465,6 +465,7 @@ def test_an_agent_that_cannot_be_started_on_a_node_has_the_doctors_hint(
     assert found is not None
     assert found.text == text
     assert found.hint.startswith(f"{hint} that nodes have as well.")
+    assert f"jobs/{order.job}/job.log on Lab" in found.hint
     assert found.remedies == (check_node("lab"),)
 
 
@@ -567,16 +568,6 @@ def a_record(job: str, state: str, why: str = "", detail: str = "", began: int =
     lines = {"format": 1, "job": job, "id": 1, "host": "node1", "restart": 0, "starts": 1, "began": began, "until": 0}
     rest = {"written": 2, "state": state, "why": why, "detail": detail, "code": 3}
     return "".join(f"{name}={value}\n" for name, value in (lines | rest).items()).encode()
-
-
-def test_the_keepers_word_says_why_it_failed(office: Office, manager: JobManager) -> None:
-    order = sent(office, manager)
-    office.login.files[f"{CLEW}/jobs/{order.job}/record.0"] = a_record(order.job, "ended", "module", "python")
-    office.login.jobs["1"].state, office.login.jobs["1"].nodes = "FAILED", "node1"
-    news = reach(manager, order.job, JobStage.ENDED)
-    assert news.text == "The module python could not be loaded on node1."
-    assert news.problem is not None
-    assert f"jobs/{order.job}/job.log on Lab" in news.problem.hint
 
 
 def test_a_job_that_the_scheduler_forgot_ended_as_its_keeper_says(office: Office, manager: JobManager) -> None:

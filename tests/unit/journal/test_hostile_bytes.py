@@ -55,6 +55,10 @@ NAMES = [
 ]
 
 
+A_FEW = settings(max_examples=settings().max_examples // 4)
+"""Of bytes that nearly all begin wrong; and of runs that are read, checked and exported in each example."""
+
+
 def spoil(data: bytes, how: str, place: float, trap: bytes) -> bytes:
     """``data`` with one thing done to it at ``place`` (0 to 1 of its length)."""
     at = int(place * len(data))
@@ -179,6 +183,7 @@ def test_no_file_keeps_the_window_from_opening(text: str, tmp_path: Path) -> Non
 
 @READERS_WARN
 @pytest.mark.parametrize("name", NAMES)
+@A_FEW
 @example(data=b"#")  # a comment only, where a reader knows comments
 @given(data=st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(name: str, data: bytes) -> None:
@@ -220,10 +225,6 @@ def test_changed_bytes_are_read_or_refused(name: str, choice: int, changes: list
 def journal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     folder = small_run(tmp_path_factory.mktemp("hostile") / "run")
     return folder.path, folder.journal(1).read_bytes()
-
-
-A_FEW = settings(max_examples=settings().max_examples // 4)
-"""A run is read, checked and exported thrice in each example."""
 
 
 @A_FEW

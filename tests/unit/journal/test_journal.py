@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 import struct
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
-from clew_shared.journal.events import AnyEvent, Attempt, Digest, Event, Image, Log, Points, Seal, State
+from clew_shared.journal.events import AnyEvent, Attempt, Digest, Evaluation, Event, Image, Log, Points, Seal, State
 from clew_shared.journal.files import (
     DIGEST_EVERY,
     HEADER_SIZE,
@@ -29,6 +30,7 @@ from clew_shared.journal.files import (
     Damage,
     FrameReader,
     JournalWriter,
+    PrefixHash,
     Record,
     attempts,
     began,
@@ -42,6 +44,7 @@ from clew_shared.journal.files import (
 )
 from clew_shared.journal.frames import frame_parts
 from clew_shared.journal.lifecycle import RunState
+from tests.unit.anything import any_of
 from tests.unit.runs import describe, small_run
 
 ATTEMPT = Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="0" * 64)
@@ -423,3 +426,63 @@ def test_the_beginning_of_a_long_journal_is_found_in_its_first_bytes(
     assert first.exercise == describe(folder).exercise
     assert sum(taken) <= 64 * 1024
     assert first_attempt(folder.journal(2)) is None
+
+
+# --- Every kind of event comes back from its bytes as it was, whatever it holds ---------------------------------------
+
+KINDS: tuple[type[Event], ...] = get_args(AnyEvent)
+RESERVED = {
+    "attempt", "schema", "points", "evaluation", "series", "image", "histogram", "matrix", "updates", "peer", "state",
+    "live", "checkpoint", "files", "log", "digest", "diverged", "seal",
+    "predicted", "pulse", "trace",
+}  # fmt: skip
+
+
+def test_the_reserved_kinds_are_all_there_and_each_has_its_own_name() -> None:
+    assert {kind.__struct_config__.tag for kind in KINDS} == RESERVED
+    assert len(KINDS) == len(RESERVED)
+
+
+@given(st.one_of([any_of(kind) for kind in KINDS]))
+def test_every_event_comes_back_from_its_frame(event: Event) -> None:
+    frame = encode_frame(event)
+    assert [(item.event, item.size) for item in FrameReader().feed(frame) if isinstance(item, Record)] == [
+        (event, len(frame))
+    ]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0, 5e-324])
+def test_values_that_are_not_finite_survive(value: float) -> None:
+    event = Evaluation(step=1, values={"loss": value})
+    (record,) = FrameReader().feed(encode_frame(event))
+    assert isinstance(record, Record)
+    assert isinstance(record.event, Evaluation)
+    assert str(record.event.values["loss"]) == str(value)
+
+
+def test_defaults_cost_no_bytes() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Log(text="x"))) == {"t": "log", "text": "x"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(State(state=RunState.RUNNING))) == {
+        "t": "state",
+        "state": "RUNNING",
+    }
+
+
+def test_events_cannot_be_changed() -> None:
+    event = Points(schema=1, first=0, count=1, seconds=1.0, clock=1.0, values=(b"",))
+    with pytest.raises(AttributeError):
+        event.count = 2  # type: ignore[misc]
+
+
+# --- The hash of the beginning of a file that may still grow ----------------------------------------------------------
+
+
+def test_a_prefix_is_read_once_and_grows_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.0001"
+    path.write_bytes(b"abc")
+    with PrefixHash(path) as prefix, path.open("ab") as file:
+        assert prefix.sha256(5) == hashlib.sha256(b"abc").hexdigest()
+        assert prefix.size == 3
+        file.write(b"def")
+        file.flush()
+        assert prefix.sha256(5) == hashlib.sha256(b"abcde").hexdigest()

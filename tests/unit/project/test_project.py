@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tomllib
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import clew_shared
-from clew_agent.strategies.registry import STRATEGIES
-from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
-from clew_shared.spec import SINGLE
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = {"clew_shared": "shared", "clew_agent": "agent", "clew_gui": "gui"}
@@ -140,59 +135,3 @@ def test_a_program_starts_without_what_it_must_not_need(module: str, unwanted: s
 
 
 # --- A scheduler is one file ------------------------------------------------------------------------------------------
-
-QUEUES = {*NAMES} - {NO_SCHEDULER}
-SCHEDULER_DATA = {"sites/presets.py": {"slurm", "pbs", "mnsubmit"}}
-"""The machines of the courses name their scheduler."""
-
-
-def schedulers_named(code: str) -> Iterator[str]:
-    """Where code is about one scheduler: its name as a string, and comparisons of what a site calls its scheduler."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Constant) and node.value in QUEUES:
-            yield str(node.value)
-        asked = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-        asked = [node.subject] if isinstance(node, ast.Match) else asked
-        if any(isinstance(one, ast.Attribute) and one.attr == "scheduler" for one in asked):
-            yield ast.unparse(node)
-
-
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("alone = site.scheduler == 'none'", ["site.scheduler == 'none'"]),
-        ("queued = NO_SCHEDULER != self.site.scheduler", ["NO_SCHEDULER != self.site.scheduler"]),
-        ("labels = {'pbs': 'PBS'}", ["pbs"]),
-        ("queued = scheduler_of(site.scheduler).has_queue", []),
-        ("print('Slurm answers slurm')", []),
-    ],
-)
-def test_what_counts_as_naming_a_scheduler(code: str, found: list[str]) -> None:
-    assert list(schedulers_named(code)) == found
-
-
-def test_nothing_but_a_schedulers_own_file_and_the_registry_names_one() -> None:
-    gui = ROOT / "gui" / "clew_gui"
-    own = {f"schedulers/{name}.py" for name in (*NAMES, "registry")}
-    paths = {path.relative_to(gui).as_posix(): path for path in gui.rglob("*.py")}
-    assert own <= paths.keys()
-    texts = {name: paths[name].read_text(encoding="utf-8") for name in paths.keys() - own}
-    # To parse all files takes seconds; those without any of these words have nothing to find.
-    spoken = [name for name, text in texts.items() if any(word in text for word in (".scheduler", *QUEUES))]
-    found = {name: {*schedulers_named(texts[name])} for name in spoken}
-    assert {name: named for name, named in found.items() if named} == SCHEDULER_DATA
-
-
-def test_nothing_but_the_strategies_names_one() -> None:
-    """All else asks the registry or the card what follows from a strategy: its roles, whether it is on servers."""
-    names = STRATEGIES.keys() - {SINGLE.id}  # what a run is that says nothing
-    texts = {
-        path: path.read_text(encoding="utf-8") for root in PACKAGES.values() for path in (ROOT / root).rglob("*.py")
-    }
-    found = [
-        f"{path.relative_to(ROOT)} names {name}"
-        for path, text in texts.items()
-        for name in names
-        if path.parent.name != "strategies" and f'"{name}"' in text
-    ]
-    assert found == []

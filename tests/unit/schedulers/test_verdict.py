@@ -138,15 +138,6 @@ def test_a_job_that_was_ended_when_its_time_was_up_was_not_cancelled() -> None:
     assert state.phase is Phase.TIMED_OUT
 
 
-@given(
-    st.text(max_size=200), st.sampled_from(["", "state=ended\n", f"job={JOB}\n", f"job={JOB}\nstate=ended\ncode=1\n"])
-)
-def test_no_record_breaks_the_reader(text: str, begin: str) -> None:
-    record = parse_record(begin + text, JOB)
-    if record is not None:
-        state_of_record(record, "7")
-
-
 def test_a_torn_record_and_another_jobs_are_none() -> None:
     whole = f"format=1\njob={JOB}\nstate=ended\nwhy=time\ndetail=\ncode=0\n"
     assert parse_record(whole, JOB) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -18,8 +19,8 @@ from clew_gui.session.links.inbox import Inbox, RequestFailed
 from clew_gui.session.links.link import Link
 from clew_gui.targets.target import LocalTarget
 from clew_shared import __version__
-from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem
+from clew_shared.base.places import Places, find_places
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.wire.messages import PROTOCOL_VERSION, AnyReply, GetStatus, Hello, Refused, Status, Welcome
 from tests.unit.session.fake_channel import FakeChannel
 
@@ -134,3 +135,23 @@ def test_states_that_cannot_be_read_are_told_once_and_not_asked_for_at_every_tur
     turn(Status(version=1, runs=()))
     talk.send()
     assert [type(request) for request in channel.sent] == [Hello, GetStatus, GetStatus, GetStatus]
+
+
+# --- This computer as a place for runs --------------------------------------------------------------------------------
+
+
+def start_until_told(target: LocalTarget) -> None:
+    """Start agents as a link does while it finds none."""
+    while True:
+        target.find()
+        target.while_absent()
+
+
+def test_whoever_keeps_a_homes_lock_without_being_found_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent of another container or another Wine, for example: each agent that is started here ends at once."""
+    says = "print('An agent serves this home already: process 7 of elsewhere since 2026-11-26 10:04:00.')"
+    monkeypatch.setattr("clew_gui.targets.target._AGAIN_S", 0.0)
+    target = LocalTarget(find_places(), (sys.executable, "-c", says))
+    with pytest.raises(ProblemError, match="process 7 of elsewhere since"):
+        start_until_told(target)
+    target.close()

@@ -164,23 +164,6 @@ def test_a_scheduler_without_a_host_and_lines_for_another_scheduler_are_refused(
     assert [found.where for found in check_site(Site(user="me"))] == ["host"]
 
 
-@st.composite
-def damaged(draw: st.DrawFn) -> str:
-    """A good file with a piece replaced by anything."""
-    text, at = to_toml(FULL), draw(st.integers(0, 900))
-    return text[:at] + draw(st.text(max_size=12)) + text[at + draw(st.integers(0, 9)) :]
-
-
-@given(st.text(max_size=60) | damaged())
-def test_any_text_is_a_site_or_a_refusal(text: str) -> None:
-    try:
-        site = from_toml(text)
-    except ProblemError as error:
-        assert error.problems
-    else:
-        assert check_site(site) == []
-
-
 VALUES = st.recursive(
     st.text(max_size=8) | st.integers() | st.booleans() | st.floats(allow_nan=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import errno
 import random
+import socket
 from collections import deque
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import paramiko
 import pytest
 from paramiko.sftp import CMD_ATTRS, CMD_DATA, CMD_STATUS
 
-from clew_gui.ssh.channels import AHEAD, CHUNK, _Pieces
+from clew_gui.ssh.channels import AHEAD, CHUNK, ChannelStream, _Pieces
+from clew_gui.ssh.transport import SshTransport
+from clew_shared.base.problem import ProblemError
 
 CONTENT = random.Random(11).randbytes(3 * AHEAD * CHUNK // 2 + 5)
 OK, END, DENIED = 0, 1, 3
@@ -93,3 +97,52 @@ def test_a_refusal_is_no_end_of_the_file(answer: tuple[int, int], error: type[Ex
     server.refuses = answer
     with pytest.raises(error):
         read(server, 0, len(CONTENT))
+
+
+# --- Streams over channels of paramiko --------------------------------------------------------------------------------
+
+
+class Ending(SshTransport):
+    """A link whose thread has closed its channels and, unless it ``lives``, is about to end."""
+
+    def __init__(self, sock: socket.socket, lives: bool) -> None:
+        super().__init__(sock, "test")
+        self.active, self._lives = True, lives
+
+    def join(self, timeout: float | None = None) -> None:
+        self.active = self._lives
+
+
+class Closed:
+    """A channel without more data. ``eof_received`` is whether the server has said so."""
+
+    def __init__(self, eof_received: bool) -> None:
+        self.eof_received = eof_received
+
+    def settimeout(self, timeout: float | None) -> None:
+        pass
+
+    def recv(self, limit: int) -> bytes:
+        return b""
+
+
+@pytest.fixture
+def sock() -> Iterator[socket.socket]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours
+
+
+def stream(sock: socket.socket, lives: bool, eof_received: bool) -> ChannelStream:
+    return ChannelStream(Ending(sock, lives), cast(paramiko.Channel, Closed(eof_received)), "student@login")
+
+
+def test_a_link_that_closes_its_channels_a_moment_before_it_ends_is_lost(sock: socket.socket) -> None:
+    with pytest.raises(ProblemError) as caught:
+        stream(sock, lives=False, eof_received=False).recv(10)
+    assert caught.value.problems[0].code == "ssh.lost"
+
+
+@pytest.mark.parametrize("eof_received", [True, False])
+def test_the_end_of_a_channel_is_not_that_of_its_link(sock: socket.socket, eof_received: bool) -> None:
+    assert stream(sock, lives=True, eof_received=eof_received).recv(10) == b""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import getpass
 import os
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clew_gui.sites.hops import way_to
 from clew_gui.sites.site import Site
-from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, parse_ssh_g, resolve
+from clew_gui.ssh.config import SshHost, look_up, offered_hosts, parse_line, resolve
+from clew_gui.ssh.connection import Hop
+from clew_gui.ssh.proxy_command import ProxyCommand
 
 CONFIG = """\
 # the course
@@ -119,12 +125,6 @@ def test_an_included_fifo_is_not_waited_for(config: Path) -> None:
 def test_files_that_include_each_other_come_to_an_end(config: Path) -> None:
     (config.parent / "conf.d" / "a.conf").write_text(f"Include {config}\nHost inner\n")
     assert "inner" in offered_hosts(config)
-
-
-@given(st.text(max_size=80))
-def test_any_line_is_read_or_passed_over(line: str) -> None:
-    parse_line(line)
-    parse_ssh_g("x", line)
 
 
 def test_odd_lines() -> None:
@@ -260,3 +260,56 @@ def test_an_account_without_a_name_is_told_that_its_configuration_was_not_read(
     found = look_up("lab", path)
     assert (found.host, found.user) == ("lab", "")
     assert "this account has no name" in found.unsupported
+
+
+# --- A ProxyCommand as a socket, with programs that any system has ----------------------------------------------------
+
+ECHO = """
+import sys
+while data := sys.stdin.buffer.raw.read(65536):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+print("end of", *sys.argv[1:])
+"""
+"""Sends back what it gets, and when that has ended its arguments."""
+
+
+def through(path: Path, text: str, *arguments: str) -> ProxyCommand:
+    path.write_text(text)
+    command = subprocess.list2cmdline([sys.executable, str(path), *arguments])
+    return ProxyCommand(Hop(host="10.0.0.7", port=2222, user="anna", name="lab", proxy_command=command))
+
+
+def test_bytes_go_both_ways_and_one_end_may_close_first(tmp_path: Path) -> None:
+    with closing(through(tmp_path / "echo.py", ECHO, "%r@%h:%p", "%n", "100%%")) as sock:
+        data = bytes(range(256)) * 20_000
+
+        def send() -> None:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        got = b"".join(iter(lambda: sock.recv(65536), b""))
+        sender.join()
+    assert got[: len(data)] == data
+    assert got[len(data) :].split() == b"end of anna@10.0.0.7:2222 lab 100%".split()
+
+
+def test_closing_it_ends_the_command_and_what_that_has_started(tmp_path: Path) -> None:
+    child = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])"
+    sock = through(tmp_path / "lingers.py", f"{child}; print('on', flush=True); time.sleep(1000)")
+    assert sock.recv(2) == b"on"
+    started = psutil.Process(sock._process.pid).children(recursive=True)
+    assert started
+    sock.close()
+    assert not psutil.wait_procs(started, 20.0)[1]
+
+
+@pytest.mark.parametrize("words", ["no route to lab", ""])
+def test_one_that_ends_is_an_end_and_has_its_last_words(tmp_path: Path, words: str) -> None:
+    sock = through(tmp_path / "fails.py", f"import sys; sys.exit('first\\n' + {words!r} if {words!r} else 1)")
+    assert sock.recv(10) == b""
+    sock.close()
+    sock.close()
+    assert sock.words == words

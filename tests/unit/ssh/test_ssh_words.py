@@ -94,15 +94,6 @@ def test_what_is_no_key_is_named(text: str, code: str) -> None:
     assert caught.value.problems[0].code == code
 
 
-@given(st.binary(max_size=400))
-def test_a_damaged_key_is_a_problem_and_nothing_else(body: bytes) -> None:
-    for data in (body, b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + body):
-        try:
-            describe_key(data, "/k")
-        except ProblemError:
-            continue
-
-
 # --- The way to a site ---
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_gui.charts.kit.clip import clip_lines, drawable
+from clew_gui.base.tokens import LIGHT
+from clew_gui.charts.kit.clip import clip_lines, drawable, stretches
+from clew_gui.charts.kit.drawing import Drawing, Group, Path, Stroke, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box, Placement, emptiest, spread
+from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, within, zoomed
 
 NOWHERE = np.empty((0, 2))
@@ -133,3 +138,102 @@ def test_a_line_that_left_for_good_and_far_ends_there() -> None:
     assert y.max() == pytest.approx(2)
     nothing, _ = drawable(np.arange(2.0), np.array([1e9, 1e9]), Span(0, 5), Span(0, 1), reach=1)
     assert not nothing.size
+
+
+# --- What is said at a plot's border of values that lie outside -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [
+        ([], []),
+        ([5], [(5, 5)]),
+        ([5, 40], [(5, 5), (40, 40)]),
+        ([5, 6, 8, 12, 40], [(5, 12), (40, 40)]),
+    ],
+)
+def test_neighbours_become_one_stretch_and_a_lonely_spike_stays_one(
+    places: list[float], found: list[tuple[float, float]]
+) -> None:
+    assert stretches(np.array(places, float), 4.0) == found
+
+
+@given(st.lists(st.integers(0, 2000), max_size=60))
+def test_every_place_lies_in_a_stretch_and_stretches_are_apart(places: list[int]) -> None:
+    ordered = np.unique(np.array(places, float))
+    found = stretches(ordered, 8.0)
+    assert all(any(first <= place <= last for first, last in found) for place in ordered.tolist())
+    assert all(before[1] + 8.0 < after[0] for before, after in pairwise(found))
+
+
+# --- A drawing's text is cut and wrapped to its room, and as SVG nothing leaves its borders or its markup. ------------
+
+SIZES = UsualSizes()
+
+
+@pytest.fixture
+def drawing() -> Drawing:
+    return Drawing(LIGHT, SIZES)
+
+
+def written(drawing: Drawing) -> str:
+    return ChartPage(200, 100, drawing.items, "Title", "Words", LIGHT.surface).svg(SIZES)
+
+
+@given(st.text(min_size=1, max_size=60), st.floats(0, 300))
+def test_a_text_is_never_wider_than_its_room(text: str, room: float) -> None:
+    shown = Drawing(LIGHT, SIZES).elided(text, room)
+    assert SIZES.width(shown) <= room
+    assert shown == text or shown == "" or shown.endswith("…")
+
+
+def test_a_paragraph_is_wrapped_and_its_last_line_says_that_there_is_more(drawing: Drawing) -> None:
+    drawing.paragraph(
+        Box(10, 20, 120, 2 * SIZES.height("body") + 2), "one two three four five six seven eight nine ten", "#000000"
+    )
+    first, last = [item for item in drawing.items if isinstance(item, Words)]
+    assert first.text == "one two three four"
+    assert last.text.endswith("…")
+    assert last.y > first.y
+
+
+def test_names_and_titles_are_no_markup(drawing: Drawing) -> None:
+    drawing.text(5, 5, '<script>"&')
+    page = ChartPage(200, 100, drawing.items, "<b>", 'x"/><y>', LIGHT.surface)
+    root = ET.fromstring(page.svg(SIZES))  # noqa: S314  # our own
+    texts = [element.text for element in root.iter() if element.text]
+    assert texts == ["<b>", 'x"/><y>', '<script>"&']
+    assert root.attrib["width"] == "200"
+
+
+def test_what_lies_outside_of_a_clip_is_cut_and_words_are_not(drawing: Drawing) -> None:
+    with drawing.clipped(Box(0, 0, 100, 50)):
+        drawing.path([-50.0, 150.0], [25.0, 25.0], Stroke("#112233"))
+        drawing.rect(Box(90, 40, 40, 40), "#445566")
+        drawing.rect(Box(150, 0, 10, 10), "#778899")
+        drawing.marks([10.0, 120.0], [10.0, 10.0], "#aabbcc", 4.0)
+        drawing.text(150, 20, "outside")
+    found = written(drawing)
+    assert 'd="M0.0 25.0L100.0 25.0"' in found
+    assert '<rect x="90.0" y="40.0" width="10.0" height="10.0" fill="#445566"/>' in found
+    assert "#778899" not in found
+    assert len(re.findall("<circle", found)) == 1
+    assert ">outside</text>" in found
+
+
+def test_of_a_clip_in_a_clip_only_what_lies_in_both_is_shown(drawing: Drawing) -> None:
+    with drawing.clipped(Box(0, 0, 50, 50)), drawing.clipped(Box(20, 20, 100, 100)):
+        drawing.rect(Box(0, 0, 200, 200), "#123456")
+    assert '<rect x="20.0" y="20.0" width="30.0" height="30.0" fill="#123456"/>' in written(drawing)
+
+
+def test_a_line_is_interrupted_where_it_is_not_finite(drawing: Drawing) -> None:
+    drawing.path([0.0, 1.0, np.nan, 3.0, 4.0, 5.0], [0.0, 1.0, 2.0, np.inf, 4.0, 5.0], Stroke("#000000"))
+    pieces = [item for item in drawing.items if isinstance(item, Path)]
+    assert [piece.x.tolist() for piece in pieces] == [[0.0, 1.0], [4.0, 5.0]]
+
+
+def test_a_group_is_moved(drawing: Drawing) -> None:
+    drawing.text(1, 2, "here")
+    drawing.items = [Group(tuple(drawing.items), shift=(30.0, 40.0))]
+    assert '<g transform="translate(30 40)"><text x="1.0"' in written(drawing)
