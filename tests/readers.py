@@ -40,10 +40,9 @@ from clew_gui.base.settings import LocalSettings, SettingsFile
 from clew_gui.deploy.bundle import packed
 from clew_gui.deploy.install_there import unpack
 from clew_gui.deploy.remote_python import read_answer as read_remark
+from clew_gui.doctor import home, software
 from clew_gui.doctor.examination import Diagnosis
-from clew_gui.doctor.home import parse_quota
 from clew_gui.doctor.node_job import read_answer as read_node
-from clew_gui.doctor.software import parse_avail
 from clew_gui.jobs.job_files import read_answer
 from clew_gui.reports.check import check_handin
 from clew_gui.reports.facts import ReportFacts
@@ -100,6 +99,11 @@ class Reader(NamedTuple):
     samples: tuple[bytes, ...]
     refuses: tuple[type[Exception], ...] = ()
     needs: str = ""
+
+
+def from_text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    """``read`` takes a text."""
+    return lambda data: read(data.decode("utf-8", "replace"))
 
 
 def from_file(read: Callable[[Path], object], name: str = "file") -> Callable[[bytes], object]:
@@ -168,17 +172,16 @@ def read_slurm(data: bytes) -> object:
         describe(one, SCHEDULERS["slurm"])
     SCHEDULERS["slurm"].heard_again(JobRef("7", ""), Output(0, text))
     slurm.memory_ran_out(text)
-    return found, slurm.parse_sinfo(text), slurm.first_node(text), parse_quota(text), parse_avail(text)
+    return found, slurm.parse_sinfo(text), slurm.first_node(text), home.parse_quota(text), software.parse_avail(text)
 
 
 def read_pbs(data: bytes) -> object:
     text = data.decode("utf-8", "replace")
-    nodes = pbs.most_gpus(text), pbs.first_node(text)
-    return pbs.parse_qstat(text), pbs.parse_queues(text), parse_mnq(text), nodes
+    return pbs.parse_qstat(text), pbs.parse_queues(text), parse_mnq(text), pbs.most_gpus(text), pbs.first_node(text)
 
 
-def read_exit(data: bytes) -> object:
-    record = parse_record(data.decode("utf-8", "replace"), "j")
+def read_exit(text: str) -> object:
+    record = parse_record(text, "j")
     return record and state_of_record(record, "7")
 
 
@@ -201,14 +204,6 @@ def read_handin(path: Path) -> object:
             return check_handin(open_handin(path, folder), {})
         finally:
             assert [found.name for found in Path(outer).iterdir()] == ["inner"], "a name led out of the folder"
-
-
-def read_toml(data: bytes) -> object:
-    return spec.from_toml(data.decode("utf-8", "replace"))
-
-
-def read_study(data: bytes) -> object:
-    return study.from_toml(data.decode("utf-8", "replace"))
 
 
 def read_settings(path: Path) -> object:
@@ -407,9 +402,9 @@ READERS = {
         lambda data: read_answer(data, 2, "Uni"),
         (b"#\n4 1 3 /a/spec.toml\nabc#\n! /b/x\tsh: 7: cannot open /b/x: Permission denied\nclew-end\n",),
     ),
-    "exit record": Reader(read_exit, (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)),
+    "exit record": Reader(from_text(read_exit), (b"job=j\nstate=ended\ncode=0\nbegan=5\n",)),
     "ssh_config": Reader(from_file(read_ssh_config), (SSH_CONFIG,), (ProblemError,)),
-    "known_hosts": Reader(lambda data: read_known(data.decode("utf-8", "replace")), (KNOWN,)),
+    "known_hosts": Reader(from_text(read_known), (KNOWN,)),
     "key": Reader(lambda data: describe_key(data, "key"), (OPENSSH_KEY,), (ProblemError,)),
     "site": Reader(from_file(read_site), (SITE,), (ProblemError,)),
     "table": Reader(from_file(table.read, "a.csv"), (TABLE,), (ProblemError,)),
@@ -419,8 +414,8 @@ READERS = {
     "events": Reader(read_framed, (msgspec.msgpack.encode(POINTS), msgspec.msgpack.encode(Log(text="x")))),
     "requests": Reader(decode_request, (encode(Hello()),), (msgspec.DecodeError,)),
     "replies": Reader(decode_reply, (encode(Status(version=1, runs=())),), (msgspec.DecodeError,)),
-    "spec": Reader(read_toml, (SPEC,), (ProblemError,)),
-    "study": Reader(read_study, (STUDY,), (ProblemError,)),
+    "spec": Reader(from_text(spec.from_toml), (SPEC,), (ProblemError,)),
+    "study": Reader(from_text(study.from_toml), (STUDY,), (ProblemError,)),
     "catalogue": Reader(catalogue.decode, (catalogue.encode(catalogue.load_builtin())[:3000],), (msgspec.DecodeError,)),
     "settings": Reader(from_file(read_settings), (b'interpreter = "/usr/bin/python3"\n',)),
     "agent's address": Reader(from_file(read_address), (msgspec.json.encode(ADDRESS),)),

@@ -72,6 +72,8 @@ def wrong(text: str) -> dict[str, str]:
 
 def test_a_site_is_read_back_as_it_was_written() -> None:
     assert check_site(FULL) == []
+    (found,) = check_site(msgspec.structs.replace(FULL, gres="a b"))
+    assert found.code == "site.gres"
     assert from_toml(to_toml(FULL)) == FULL
 
 
