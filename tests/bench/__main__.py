@@ -61,7 +61,6 @@ SHOWN = (
     Shown("first picture of 10 million points", "journal", ("first picture",), "seconds", "s", "1 s"),
     Shown("a frame, 20 live runs of a million", "plot", ("Clew", "all live"), "ms a frame", "ms"),
     Shown("beside it pyqtgraph's own", "plot", ("own", "all live"), "ms a frame", "ms"),
-    Shown("beside it matplotlib, panned", "plot", ("matplotlib",), "ms a frame", "ms"),
     Shown("`clew runs`, 10,000 runs", "growth", ("clew runs, runs", " 10,000 "), "seconds", "s", "0.5 s"),
     Shown("`clew show`, 10 million steps", "growth", ("clew show", "10,000,000 "), "seconds", "s"),
     Shown("`clew class`, 100 hand-ins", "growth", ("clew class", " 100 "), "seconds", "s"),

@@ -13,20 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-
-from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.curves.model import RunStyle
-from clew_gui.charts.kit.drawing import UsualSizes, drawn
-from clew_gui.charts.kit.layout import Box
-from clew_gui.charts.kit.svg import ChartPage
-from clew_gui.charts.measured import MeasuredChart, MeasuredRun, measured_plots, quantity_text
+from clew_gui.charts.measured import quantity_text
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
 from clew_shared.base.places import Places
-from clew_shared.cards import SeriesPlot
-from clew_shared.journal import history
-from clew_shared.journal.events import Series
 from tests.bench.bench_journal import make_folder
 from tests.bench.measure import Measured, Table, machine
 from tests.bench.semester import Took, command, fill
@@ -46,12 +36,10 @@ BEYOND = {
     "clew site list, sites": 1_000,
     "clew class, hand-ins": 1_000,
 }
-PICTURE = Path(__file__).parents[2] / "docs" / "images" / "growth.svg"
-_WIDTH, _HEIGHT = 760.0, 380.0
 
 
 def report(rounds: int, quick: bool) -> Measured:
-    """Runs each command at each size. The plot goes to docs/images."""
+    """Runs each command at each size."""
     rounds = 1 if quick else min(rounds, 3)
     found: dict[str, list[tuple[int, Took]]] = {}
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
@@ -64,8 +52,6 @@ def report(rounds: int, quick: bool) -> Measured:
                 middle = Took(median(one.seconds for one in took), median(one.memory for one in took))
                 found.setdefault(name, []).append((size, middle))
                 shutil.rmtree(home)
-    if not quick:
-        PICTURE.write_text(picture(found), encoding="utf-8")
     head = ("what", "size", "seconds", "MB", "each", "at a size not tried")
     return Measured(f"{machine('msgspec')}. {rounds} rounds.", (Table("", head, rows(found)),))
 
@@ -83,21 +69,6 @@ def rows(found: dict[str, list[tuple[int, Took]]]) -> list[tuple[str, ...]]:
             slope = quantity_text(each, "s") if last else ""
             lines.append((name, f"{count:,}", f"{one.seconds:.2f}", f"{one.memory:.0f}", slope, beyond))
     return lines
-
-
-def picture(found: dict[str, list[tuple[int, Took]]]) -> str:
-    """The seconds over the sizes as an SVG document."""
-    series = {}
-    for name, measured in found.items():
-        x, y = np.array([size for size, _ in measured], float), np.array([took.seconds for _, took in measured])
-        last = Series(name=name, x=b"", y=b"", x_label="Size", y_label="Processor seconds", y_unit="s")
-        series[name] = history.Measured(x, y, last)
-    spec = SeriesPlot(id="growth", title="What commands take", log_x=True, log_y=True)
-    shown = [MeasuredRun(RunStyle("run", "", 0, selected=True), measured_plots([spec], series))]
-    sizes = UsualSizes()
-    chart = MeasuredChart(shown, Box(4, 8, _WIDTH - 8, _HEIGHT - 16), sizes)
-    page = ChartPage(_WIDTH, _HEIGHT, drawn(chart, LIGHT, sizes), spec.title, chart.description(), LIGHT.surface)
-    return page.svg(sizes) + "\n"
 
 
 def _steps(home: Path, size: int) -> list[str]:

@@ -4,8 +4,8 @@ Seconds from just before the start of the process. The window is that of `clew s
 runs, painted offscreen, with its plots: to the end of its first paint. The agent is `clew-agent serve`: until the
 file that tells where it listens is there. Medians over the rounds, window and agent in turn; files are in the page
 cache, modules are compiled. Processor seconds are those of the process up to that moment, in all threads: they suffer
-less from other load. What is imported by then was asked once with `-X importtime`, which makes imports slower;
-milliseconds by package. Limits: without a display nothing reaches a screen; the first start after an installation
+less from other load. What the agent imports by then was asked once with `-X importtime`.
+Limits: without a display nothing reaches a screen; the first start after an installation
 also reads from the disk, and a real platform's plugin costs its own.
 """
 
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,11 +31,10 @@ from clew_gui.targets.local_agent import find_agent
 from clew_shared.base.places import Places
 from tests.bench.agents import end_agent
 from tests.bench.measure import Measured, Table, machine
-from tests.bench.started_window import MARK, SLOW
+from tests.bench.started_window import SLOW
 
 _BOUND_S = 60.0
-_IMPORT = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
-_LARGEST = 6
+_IMPORT = re.compile(r"import time:\s+\d+ \|\s+\d+ \|\s+(\S+)")
 WINDOW, AGENT = "window painted", "supervisor ready"
 GOALS = {WINDOW: "0.7", AGENT: "0.3"}
 
@@ -60,16 +58,16 @@ def _home() -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def window(*flags: str) -> tuple[Reached, str]:
-    """One start of the window, and what it said on standard error before it was painted."""
+def window() -> Reached:
+    """One start of the window."""
     with _home() as environment:
         begin = time.time()
-        command = [sys.executable, *flags, "-m", "tests.bench.started_window"]
+        command = [sys.executable, "-m", "tests.bench.started_window"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=_BOUND_S, check=False)
     if done.returncode != 0 or not done.stdout.startswith("{"):
         raise RuntimeError(f"the window ended with status {done.returncode}: {done.stderr[-2000:]}")
     told: dict[str, Any] = json.loads(done.stdout)
-    return Reached(told["at"] - begin, told["cpu"], tuple(told["imported"])), done.stderr.partition(MARK)[0]
+    return Reached(told["at"] - begin, told["cpu"], tuple(told["imported"]))
 
 
 def agent(*flags: str) -> tuple[Reached, str]:
@@ -92,25 +90,9 @@ def agent(*flags: str) -> tuple[Reached, str]:
         return reached, errors.read()
 
 
-def imports(text: str) -> str:
-    """The packages that took longest to import, in milliseconds without what they import themselves, and the sum."""
-    spent: Counter[str] = Counter()
-    for microseconds, module in _IMPORT.findall(text):
-        package = module.split(".")[0]
-        spent[package if package in _NAMED else "the rest, mostly Python's own"] += int(microseconds)
-    shares = ", ".join(f"{name} {value / 1000:.0f}" for name, value in spent.most_common(_LARGEST))
-    return f"{sum(spent.values()) / 1000:.0f} ms: {shares}"
-
-
-_NAMED = (
-    "PySide6", "shiboken6", "numpy", "pyqtgraph", "zmq", "paramiko", "msgspec", "platformdirs", "psutil", "rich",
-    "clew_gui", "clew_agent", "clew_shared", "tests", "tensorflow", "keras",
-)  # fmt: skip
-
-
 def slow(text: str) -> tuple[str, ...]:
     """Which of the slow packages were imported, by what `-X importtime` said."""
-    modules = {module for _, module in _IMPORT.findall(text)}
+    modules = set(_IMPORT.findall(text))
     return tuple(name for name in SLOW if name in modules)
 
 
@@ -133,16 +115,12 @@ def report(rounds: int, quick: bool) -> Measured:
     rounds = 2 if quick else max(rounds, 9)
     found: dict[str, list[Reached]] = {WINDOW: [], AGENT: []}
     for number in range(rounds + 1):
-        moments = {WINDOW: window()[0], AGENT: agent()[0]}
+        moments = {WINDOW: window(), AGENT: agent()[0]}
         if number:  # the first one reads from the disk
             for name, moment in moments.items():
                 found[name].append(moment)
     head = ("what", "seconds", "processor seconds", "goal", "imported of the slow ones")
     told = agent("-X", "importtime")[1]
     found[AGENT].append(found[AGENT].pop()._replace(imported=slow(told)))
-    remarks = (
-        f"Imported by the first paint: {imports(window('-X', 'importtime')[1])}.",
-        f"Imported by the supervisor: {imports(told)}.",
-    )
     conditions = f"{machine('pyside6', 'pyzmq', 'msgspec')}. {rounds} rounds."
-    return Measured(conditions, (Table("", head, rows(found)),), remarks)
+    return Measured(conditions, (Table("", head, rows(found)),))

@@ -1,4 +1,4 @@
-"""The environment with what Clew is compared with: PyTorch, JAX, matplotlib. ``python -m tests.bench.others`` makes it.
+"""The environment with what Clew is compared with: PyTorch and JAX. ``python -m tests.bench.others`` makes it.
 
 It is one of its own, because the product needs none of that and PyTorch's plain wheels take gigabytes.
 """
@@ -52,7 +52,7 @@ def install() -> None:
     """Make the environment, unless it is there. Raises ``CalledProcessError`` when pip cannot."""
     if STAMP.is_file() and STAMP.read_text(encoding="utf-8") == wanted():
         return
-    print(f"bench: installing PyTorch, JAX and matplotlib into {FOLDER.name}; several gigabytes", file=sys.stderr)
+    print(f"bench: installing PyTorch and JAX into {FOLDER.name}; several gigabytes", file=sys.stderr)
     python = FOLDER / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if not python.exists():
         venv.create(FOLDER, with_pip=True)
