@@ -14,6 +14,7 @@ LIMIT_S = 220.0
 """A few trainings of some seconds each, on a busy machine."""
 
 
+@pytest.mark.usefixtures("light")
 def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None:
     printed = type_in("tutorial.md", tmp_path, home, LIMIT_S)
     assert (tmp_path / "report.html").is_file()

@@ -20,7 +20,6 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import (
     Checkpoint,
-    Diverged,
     Evaluation,
     Files,
     Live,
@@ -54,7 +53,6 @@ from tests.integration.agent_runs import (
     end,
     events,
     json_line,
-    last_checkpoint,
     listing,
     running,
     states,
@@ -99,18 +97,6 @@ def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:
     assert not allow_folder(find_places(), "first-run").exists()
 
 
-def test_divergence_is_called_out_and_the_run_goes_on(tmp_path: Path) -> None:
-    spec = write_spec(tmp_path, "linear-regression", params={"learning_rate": 1.0, "steps": 3000})
-    done = agent("run", spec, "--out", tmp_path / "run", "--json")
-    assert done.returncode == 0
-    found = events(tmp_path / "run")
-    told = {event.metric: event.step for event in found if isinstance(event, Diverged)}
-    assert told.keys() == {"loss", "W", "b"}
-    assert sum(isinstance(event, Diverged) for event in found) == 3, "once for each"
-    assert told["loss"] == read_run(tmp_path / "run").first_nonfinite["loss"]
-    assert steps_done(found) == 3000
-
-
 MEASUREMENT = """
 from typing import Annotated, Iterator
 import numpy as np
@@ -146,15 +132,6 @@ def test_a_measurement_of_somebody_elses_is_journaled(tmp_path: Path) -> None:
     assert sum(isinstance(event, Series) for event in events(tmp_path / "run")) == 4
     assert read_run(tmp_path / "run").series["time"].y.tolist() == [0.0, 1.0, 4.0, 9.0]
     assert "imported" in (tmp_path / "run" / "log.txt").read_text()
-    assert verify_run(tmp_path / "run").findings == ()
-
-
-def test_vectorize_runs_on_the_devices_that_it_is_given(tmp_path: Path) -> None:
-    spec = write_spec(tmp_path, "vectorize", params={"largest": 10, "repeats": 1}, strategy="mirrored", devices=2)
-    done = agent("run", spec, "--out", tmp_path / "run", "--json")
-    assert (done.returncode, json_line(done.stdout)["state"]) == (0, "FINISHED")
-    measured = read_run(tmp_path / "run").series
-    assert list(measured) == ["Python loop", "Loop over NumPy", "NumPy", "TensorFlow", "XLA", "2 devices"]
     assert verify_run(tmp_path / "run").findings == ()
 
 
@@ -286,18 +263,6 @@ def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: 
 
 
 # Signals.
-
-
-def test_control_c_stops_with_a_checkpoint(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
-    with running("run", spec, "--out", folder, "--json", fresh=True) as process:
-        wait_for(folder, trained(10))
-        process.send_signal(signal.SIGINT)
-        code, output, _ = end(process)
-    assert code == 130
-    assert json_line(output)["state"] == "STOPPED"
-    assert last_checkpoint(folder)
 
 
 def test_control_c_before_the_first_step_stops_as_well(tmp_path: Path) -> None:
