@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.integration.agent_runs import Warm
+from tests.stand_in import FOLDER
 from tests.warm import WarmAgent
 
 pytest.register_assert_rewrite("tests.integration.faults.lab", "tests.integration.faults.oracle")
@@ -25,3 +26,9 @@ def warm(warm_agent: WarmAgent) -> Iterator[None]:
     Warm.agent = warm_agent
     yield
     Warm.agent = None
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trains without TensorFlow: steps that take their time and no processor, whose bits are known."""
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))

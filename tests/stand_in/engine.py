@@ -80,6 +80,7 @@ class StandInEngine:
     def __init__(self, settings: StandInSettings, seed: int, metrics: Sequence[MetricSpec] = METRICS) -> None:
         self._settings = settings
         self._state = seed
+        self._judged = any(metric.name == "test_accuracy" for metric in metrics)
         self.course = Course(settings, metrics, samples=0, samples_per_step=0, measured=1)
         print(f"The stand-in begins in process {os.getpid()}.", flush=True)
 
@@ -113,7 +114,7 @@ class StandInEngine:
         return math.nan if faulty == "nan" else self._state / 2**32
 
     def evaluate(self) -> dict[str, float]:
-        values = {"test_accuracy": 0.5}
+        values = {"test_accuracy": 0.5} if self._judged else {}
         self.course.evaluated(values)
         return values
 

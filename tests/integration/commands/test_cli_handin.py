@@ -88,24 +88,48 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended = json.loads(said(capsys, "run", "softmax", "--preset", "tiny", "--steps", "20", "--json"))
-    run = Path(ended["run_dir"])
-    said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
-    shown = json.loads(said(capsys, "verify-handin", "class/anna.clew.zip", "--rerun", "8", "--json"))
+    softmax = ("run", "softmax", "--preset", "tiny", "--json")
+    run = json.loads(said(capsys, *softmax, "--steps", "20", "--trace", "4"))["run_dir"]
+    assert read_source(Path(run)).history.trace is not None
+    said(capsys, "hand-in", run, "--student", "Anna Example", "--out", "a.clew.zip")
+    shown = json.loads(said(capsys, "verify-handin", "a.clew.zip", "--rerun", "8", "--json"))
     assert shown["ok"]
     *_, compared, never = shown["notes"]
     assert re.search(r"first 8 steps .*, bit by bit \(32 values, 4 evaluations, \d+ pictures compared\)\.", compared)
     assert compared.endswith(" The 12 later steps and what was measured there were not compared.")
     assert never == NOT_COMPARED
+
+    said(
+        capsys,
+        "hand-in",
+        str(forge(Path(run), tmp_path / "older" / Path(run).name, measured_less_often)),
+        "--out",
+        "o.clew.zip",
+    )
+    assert "(24 values, 2 evaluations, " in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
+
+    early = ("--steps", "400", "--patience", "1", "--evaluate-every", "4", "--learning-rate", "20")
+    stopped = json.loads(said(capsys, *softmax, *early))["run_dir"]
+    assert 0 < read_source(Path(stopped)).history.fold.step < 400
+    said(capsys, "hand-in", stopped, "--student", "Anna Example", "--out", "early.clew.zip")
+    shown = json.loads(said(capsys, "verify-handin", "early.clew.zip", "--rerun", "400", "--json"))
+    assert any("came out the same, bit by bit" in note for note in shown["notes"])
+
+
+@pytest.mark.usefixtures("light")
+def test_what_was_altered_is_found_by_training_again(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("run", "softmax", "--preset", "tiny", "--steps", "20", "--evaluate-every", "2", "--json")
+    run = Path(json.loads(said(capsys, *words))["run_dir"])
+    said(capsys, "hand-in", str(run), "--student", "Anna Example", "--out", "class/anna.clew.zip")
     for name, change, word in (
         ("accuracy", better_accuracy, "Test accuracy differs at step 2: 0.999 was handed in"),
         ("live", live_from_the_start, "Training loss differs at step 3"),
     ):
         said(capsys, "hand-in", str(forge(run, tmp_path / name / run.name, change)), "--out", f"{name}.clew.zip")
         assert word in said(capsys, "verify-handin", f"{name}.clew.zip", "--rerun", "30", status=1)
-
-    said(capsys, "hand-in", str(forge(run, tmp_path / "older" / run.name, measured_less_often)), "--out", "o.clew.zip")
-    assert "(24 values, 2 evaluations, " in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
 
     forged = forge(run, tmp_path / "forged" / run.name, better_loss)
     said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
@@ -159,38 +183,32 @@ class _Until:
         )
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.usefixtures("light")
 def test_an_honest_run_passes_whatever_became_of_it_and_goals_are_judged_on_what_was_repeated(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    softmax = ("run", "softmax", "--preset", "tiny", "--json", "--learning-rate", "0.01")
-    traced = Path(
-        json.loads(said(capsys, *softmax, "--steps", "20", "--trace", "4", "--checkpoint-every", "8"))["run_dir"]
-    )
-    early = ("--steps", "400", "--patience", "1", "--evaluate-every", "4", "--learning-rate", "20")
-    stopped = Path(json.loads(said(capsys, *softmax[:-2], *early))["run_dir"])
-    assert 0 < read_source(stopped).history.fold.step < 400
-    assert read_source(traced).history.trace is not None
+    softmax = ("run", "softmax", "--preset", "tiny", "--json", "--learning-rate", "0.01", "--evaluate-every", "2")
     resumed = Path(json.loads(said(capsys, *softmax, "--steps", "20", "--checkpoint-every", "8"))["run_dir"])
+    for name, change in (("other", elsewhere), ("better", elsewhere_and_better)):
+        forged = forge(resumed, tmp_path / name / resumed.name, change)
+        said(capsys, "hand-in", str(forged), "--student", "Anna Example", "--out", f"{name}.clew.zip")
     forge(resumed, tmp_path / "resumed", _Until())
     RunFolder(resumed).journal(1).unlink()
     (tmp_path / "resumed" / "journal.0001").rename(RunFolder(resumed).journal(1))
     said(capsys, "resume", resumed.name)
     assert read_source(resumed).history.begun.start_step == 8  # type: ignore[union-attr]
 
-    said(capsys, "hand-in", str(traced), str(stopped), str(resumed), "--student", "Anna Example", "--out", "a.clew.zip")
+    said(capsys, "hand-in", str(resumed), "--student", "Anna Example", "--out", "a.clew.zip")
     shown = json.loads(said(capsys, "verify-handin", "a.clew.zip", "--rerun", "400", "--json"))
     assert shown["ok"]
-    assert sum("came out the same, bit by bit" in note for note in shown["notes"]) == 3
+    assert any("came out the same, bit by bit" in note for note in shown["notes"])
     assert shown["unconfirmed"] == []
 
-    for name, change in (("other", elsewhere), ("better", elsewhere_and_better)):
-        said(capsys, "hand-in", str(forge(traced, tmp_path / name / traced.name, change)), "--out", f"{name}.clew.zip")
     out = said(capsys, "verify-handin", "other.clew.zip", "--rerun", "20")
     assert "the first 20 steps came out the same, within the tolerance, on another processor" in out
     out = said(capsys, "verify-handin", "better.clew.zip", "--rerun", "20", status=1)
-    assert "Batch size: 1 was handed in, 100 comes out here." in out
+    assert "Batch size: 1 was handed in, 0 comes out here." in out, "the stand-in has no batches"
     assert "Test accuracy differs at step" in out
     out = said(capsys, "verify-handin", "better.clew.zip")
     assert "[x] 90 % on the small digits" in out, (
@@ -198,7 +216,7 @@ def test_an_honest_run_passes_whatever_became_of_it_and_goals_are_judged_on_what
     )
 
 
-@pytest.mark.timeout(280)
+@pytest.mark.usefixtures("light")
 def test_what_a_hand_in_starts_here_is_bounded_and_its_goals_are_open(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

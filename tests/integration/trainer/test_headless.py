@@ -20,7 +20,6 @@ from clew_shared.base.places import find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.journal.events import (
     Checkpoint,
-    Diverged,
     Evaluation,
     Files,
     Live,
@@ -54,7 +53,6 @@ from tests.integration.agent_runs import (
     end,
     events,
     json_line,
-    last_checkpoint,
     listing,
     running,
     states,
@@ -97,18 +95,6 @@ def test_a_run_from_spec_to_seal(tmp_path: Path) -> None:
     assert listing(tmp_path / "run")[0] == "checkpoints", "nothing hidden is left"
     assert not address_file(find_places(), "first-run").exists()
     assert not allow_folder(find_places(), "first-run").exists()
-
-
-def test_divergence_is_called_out_and_the_run_goes_on(tmp_path: Path) -> None:
-    spec = write_spec(tmp_path, "linear-regression", params={"learning_rate": 1.0, "steps": 3000})
-    done = agent("run", spec, "--out", tmp_path / "run", "--json")
-    assert done.returncode == 0
-    found = events(tmp_path / "run")
-    told = {event.metric: event.step for event in found if isinstance(event, Diverged)}
-    assert told.keys() == {"loss", "W", "b"}
-    assert sum(isinstance(event, Diverged) for event in found) == 3, "once for each"
-    assert told["loss"] == read_run(tmp_path / "run").first_nonfinite["loss"]
-    assert steps_done(found) == 3000
 
 
 MEASUREMENT = """
@@ -286,18 +272,6 @@ def test_a_client_that_is_not_on_the_list_hears_nothing(tmp_path: Path, remote: 
 
 
 # Signals.
-
-
-def test_control_c_stops_with_a_checkpoint(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    spec = write_spec(tmp_path, "softmax", data="digits", params=LONG)
-    with running("run", spec, "--out", folder, "--json", fresh=True) as process:
-        wait_for(folder, trained(10))
-        process.send_signal(signal.SIGINT)
-        code, output, _ = end(process)
-    assert code == 130
-    assert json_line(output)["state"] == "STOPPED"
-    assert last_checkpoint(folder)
 
 
 def test_control_c_before_the_first_step_stops_as_well(tmp_path: Path) -> None:
