@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import pytest
 
@@ -15,6 +16,8 @@ from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.cli.new import write_template
 from clew_shared.cards import Goal, Requirement
 
+S = TypeVar("S", bound=lesson.BatchSettings)
+T = TypeVar("T")
 ASKED = "Which settings did you change first?"
 EXERCISES = Path(lesson.__file__).parents[1] / "exercises"
 GUIDE = f"## What to do\n\nRun it.\n\n## Questions\n\n- Is this one first?\n- {ASKED}\n"
@@ -51,6 +54,25 @@ def test_a_goal_says_in_words_what_is_to_be_reached(reached: str, goal: Goal) ->
 def test_words_that_say_nothing_to_reach_are_refused(reached: str) -> None:
     with pytest.raises(ValueError, match="does not say what to reach"):
         lesson.goal("g", "G", reached)
+
+
+def test_an_optimizer_that_there_is_not_has_no_lane() -> None:
+    with pytest.raises(ValueError, match="there is no optimizer 'sgdd'; there are sgd, "):
+        lesson.optimizer_race(10, "Which one?", [("sgd", 0.1), ("sgdd", 0.1)])
+
+
+def test_an_exercise_has_the_settings_that_its_base_is_written_with() -> None:
+    class Mixed(Generic[T]): ...
+
+    class General(lesson.Exercise[S], Generic[S, T]): ...
+
+    class Special(Mixed[int], General[lesson.BatchSettings, int]): ...
+
+    class Own(lesson.Exercise[lesson.TrainingSettings]):
+        Settings = lesson.BatchSettings
+
+    assert (Special.Settings, Own.Settings) == (lesson.BatchSettings, lesson.BatchSettings)
+    assert not hasattr(General, "Settings")
 
 
 def test_requirements_take_values_and_bounds_by_name() -> None:
@@ -91,6 +113,25 @@ def test_a_goal_that_names_a_question_the_guide_lacks_is_refused(tmp_path: Path)
     (card,) = examine(ExerciseFile(own_exercise(tmp_path, 3)))
     assert card.problem is not None
     assert card.problem.code == "exercise.goal"
+
+
+@pytest.mark.parametrize(
+    ("own", "what"),
+    [
+        ('goals = (lesson.goal("g", "Low", "lost <= 1"),)', "goal 'Low'"),
+        ('plots = (lesson.plot("p", "Loss", "loss", "lost"),)', "plot 'Loss'"),
+        ('races = (lesson.race("r", "Rates", "lost", 5, ""),)', "race 'Rates'"),
+    ],
+)
+def test_a_metric_that_no_run_records_is_named_before_any_run(own: str, what: str, tmp_path: Path) -> None:
+    path = own_exercise(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text[: text.index('goals = ')]}{own}\n", encoding="utf-8")
+    (card,) = examine(ExerciseFile(path))
+    assert card.problem is not None
+    text = f"The {what} of two-layers is about the metric 'lost', which the exercise does not record."
+    assert (card.problem.code, card.problem.text) == ("exercise.metric", text)
+    assert card.problem.hint == "Did you mean loss?"
 
 
 def wait_until_read(source: CatalogueSource) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from clew_agent.catalogue.exercise_files import (
+    OWN_MODULES,
     Examined,
     ExerciseFile,
     broken_card,
@@ -25,7 +26,7 @@ from clew_agent.catalogue.exercise_files import (
 )
 from clew_agent.node.lean_import import lean_import
 from clew_shared.base import operating_system
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import questions, unknown_settings
@@ -60,12 +61,27 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
         cards = tuple(exercise.card(source, file.shown) for exercise in import_exercises(file))
         for card in cards:  # one that cannot travel, or says a text where a number belongs, is found here
             msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard)
+            _check_metrics(card, file)
             _check_goals(card, file)
     except ProblemError as error:
         return (broken_card(file, error.problems[0]),)
     except BaseException as error:  # noqa: BLE001  # anybody's file: it may raise anything, SystemExit as well
         return (broken_card(file, import_problem(file, error)),)
     return cards
+
+
+def _check_metrics(card: ExerciseCard, file: ExerciseFile) -> None:
+    """Raise ``ProblemError`` for a goal, plot or race about a metric that no run records: it would never have a
+    value."""
+    known = {spec.name for spec in card.metrics}
+    used = [(f"goal {goal.text!r}", goal.metric) for goal in card.goals]
+    used += [(f"plot {plot.title!r}", name) for plot in card.plots for name in plot.metrics]
+    used += [(f"race {race.title!r}", race.metric) for race in card.races]
+    for what, name in used:
+        if name not in known:
+            text = f"The {what} of {card.id} is about the metric {name!r}, which the exercise does not record."
+            hint = did_you_mean(name, known) or f"It records {', '.join(sorted(known)) or 'none'}."
+            raise problem("exercise.metric", text, hint, file.shown)
 
 
 def _check_goals(card: ExerciseCard, file: ExerciseFile) -> None:
@@ -114,7 +130,7 @@ def _import_path(path: Path) -> ModuleType:
     folder = str(path.parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    name = f"clew_exercise_{path.stem}"
+    name = f"{OWN_MODULES}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise problem("exercise.source", f"{path} cannot be imported as Python.", where=str(path))

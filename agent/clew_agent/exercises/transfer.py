@@ -70,7 +70,8 @@ class Transfer(lesson.Exercise[TransferSettings]):
         """The network of ``cnn.py``, of which some layers keep their weights."""
         options, data = setup.settings, setup.require_data()
         model = cnn.EXERCISE.build(setup.taken_by(cnn.CnnSettings, dropout=0.0))
-        (network,), variables = model.parts, model.parts[0].variables
+        network = model.parts[0]
+        variables = network.variables
         scores: Any = model.scores
         if options.weights:
             kept = {name: one for name, one in variables.items() if not name.startswith("output")}

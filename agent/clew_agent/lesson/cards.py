@@ -39,9 +39,9 @@ def size(label: str, help: str, least: float, most: float, group: str = _GROUP, 
     return number(label, help, least, most, group, log=True, **more)
 
 
-def share(label: str, help: str, group: str = _GROUP) -> Knob:
-    """A setting from 0 to just below 1."""
-    return Knob(label, help, group, ge=0, lt=1)
+def share(label: str, help: str, group: str = _GROUP, **more: Any) -> Knob:
+    """A setting from 0 to just below 1; ``more`` is what else ``Knob`` can say."""
+    return Knob(label, help, group, ge=0, lt=1, **more)
 
 
 def each_step(name: str, label: str, better: Better = "none", **more: Any) -> MetricSpec:
@@ -157,7 +157,12 @@ def optimizer_race(
     metric: str = "validation_accuracy",
     target: float | None = None,
 ) -> RaceSpec:
-    """A race of optimizers: each lane is an optimizer, its learning rate and, if the lane has another, its name."""
+    """A race of optimizers: each lane is an optimizer, its learning rate and, if the lane has another, its name.
+
+    Raises ``ValueError`` for an optimizer that there is not.
+    """
     labels = {one.value: one.label for one in OPTIMIZERS}
+    if unknown := [kind for kind, *_ in lanes if kind not in labels]:
+        raise ValueError(f"there is no optimizer {unknown[0]!r}; there are {', '.join(labels)}")
     made = (lane(*name or [labels[kind]], optimizer=kind, learning_rate=rate) for kind, rate, *name in lanes)
     return race("optimizers", "Optimizer race", metric, steps, help, *made, target=target)

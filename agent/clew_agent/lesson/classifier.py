@@ -46,8 +46,8 @@ def classifier(
     """The model whose ``variables`` are trained to give each label the highest of the ``scores`` (cross-entropy).
 
     ``name`` is its part's, which checkpoints name. ``train_scores`` are those of a training batch, where they are
-    others than in use: with dropout, or with images that were shifted. The variables of ``norms`` are added to those
-    of the model.
+    others than in use: with dropout, or with images that were shifted. Scales and offsets of ``norms`` are trained as
+    ``variables`` are, and their averages are part of the model's state.
     """
 
     def loss(batch: Batch, context: StepContext) -> Loss:

@@ -1,4 +1,4 @@
-"""What several measurements do: points of a line, a step of gradient descent, devices in words."""
+"""What several measurements do: points of a line, a step of gradient descent, devices in words, enough images."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def devices_in_words(names: Sequence[str]) -> str:
 
 
 def check_images(data: DataSet, count: int) -> None:
-    """Raises ``ProblemError`` where the data set has not so many training images."""
+    """Raises ``ProblemError`` where the data set has fewer than ``count`` training images."""
     if count > len(data.train):
         text = f"There are {len(data.train):,} training images in {data.name}, fewer than the {count:,} asked for."
         raise problem("exercise.images", text, f"Ask for {len(data.train):,} images or fewer.", "images")

@@ -7,6 +7,7 @@ import time
 
 import msgspec
 
+from clew_agent.catalogue.exercise_files import own_place
 from clew_agent.node.exit_codes import FAILED
 from clew_agent.trainer.control import JobEnds
 from clew_agent.trainer.loop import stopped
@@ -70,7 +71,8 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
             f" trained, so at step {step:,} TensorFlow took its other processes for dead ({name})."
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
-    text = f"{name} at step {step:,}: {_cause(str(error))[:500] or 'no message'}"
+    place = own_place(error)
+    text = f"{name} at step {step:,}{f' in {place}' if place else ''}: {_cause(str(error))[:500] or 'no message'}"
     full = _GPU_IS_FULL.search(str(error))
     if full or _GPU_MAY_BE_FULL.search(str(error)):
         sure = "The GPU has no memory left." if full else "Most likely the GPU has no memory left."

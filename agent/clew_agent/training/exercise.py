@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -184,8 +184,8 @@ class Setup(Generic[SettingsT]):
         return self.data
 
     def taken_by(self, kind: type[SettingsU], **own: Value) -> Setup[SettingsU]:
-        """The setup of another exercise with settings of ``kind``: those of ``BatchSettings`` as they are here, and
-        its ``own``."""
+        """The setup of another exercise, whose settings are of ``kind``: optimizer, batch, steps and the rest of
+        ``BatchSettings`` have the values that they have here, and ``own`` gives values to others."""
         values: dict[str, Any] = {name: getattr(self.settings, name) for name in BatchSettings.__struct_fields__}
         return Setup(kind(**values | own), self.seed, self.data, self.fused)
 
@@ -258,10 +258,12 @@ class Exercise(Generic[SettingsT]):
     "code", what its ``coder`` makes of an image, and draws from a code that is moved."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         for base in vars(cls).get("__orig_bases__", ()):
-            settings = get_args(base)[:1]
-            if "Settings" not in vars(cls) and settings and not isinstance(settings[0], TypeVar):
-                cls.Settings = settings[0]
+            origin, (settings, *_) = get_origin(base), (*get_args(base), None)
+            known = isinstance(origin, type) and issubclass(origin, Exercise) and isinstance(settings, type)
+            if known and "Settings" not in vars(cls):
+                cls.Settings = settings
 
     def build(self, setup: Setup[SettingsT]) -> Model:
         """Make the variables and say what is trained. Called once per run, before the block is compiled."""

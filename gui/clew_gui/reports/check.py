@@ -57,6 +57,11 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the hand-in is accepted."""
         return not self.problems
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is wrong but that an exercise is not known here, so that its runs could not be checked."""
+        return bool(self.problems) and all(one.code == "report.exercise" for one in self.problems)
+
 
 def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> HandinVerdict:
     """Check everything that can be checked without training."""

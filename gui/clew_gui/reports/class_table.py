@@ -27,6 +27,8 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     shared: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
     page_checked: bool = True
+    unknown: bool = False
+    """Whether it was not checked, as an exercise is not known here."""
 
     @property
     def ok(self) -> bool:
@@ -37,7 +39,7 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     def checked(self) -> str:
         """The verdict in words."""
         if self.problems:
-            return "ALTERED"
+            return "NOT CHECKED" if self.unknown else "ALTERED"
         if self.shared:
             return "HANDED IN TWICE"
         if self.processes:
@@ -133,6 +135,7 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], alike: 
         shared=tuple(shared),
         processes=tuple(alike.processes),
         page_checked=verdict.page_checked,
+        unknown=verdict.unknown and not alike.copies,
     )
 
 
@@ -157,7 +160,8 @@ def _goals(rows: Sequence[ClassRow]) -> list[str]:
 
 
 def table_csv(rows: Sequence[ClassRow]) -> str:
-    """A line for each hand-in; a column for each goal with 1, 0, ? (not confirmed) or nothing."""
+    """A line for each hand-in; a column for each goal with 1, 0, ? (not confirmed) or nothing; ``as_recorded`` is empty
+    where that was not checked."""
     goals = _goals(rows)
     heads = ["student", "file", "as_recorded", "goals", "answers", *goals, "problems", "notes"]
     return csv_text([heads, *(_csv_row(row, goals) for row in rows)])
@@ -167,7 +171,7 @@ def _csv_row(row: ClassRow, goals: Sequence[str]) -> list[object]:
     words = {"x": "1", " ": "0", "?": "?"}
     marks = [words[row.by_goal[goal][0]] if goal in row.by_goal else "" for goal in goals]
     said = (" ".join((*row.problems, *row.shared, *row.processes)), " ".join(row.notes))
-    return [row.student, row.file, int(not row.problems), row.goals, row.answers, *marks, *said]
+    return [row.student, row.file, "" if row.unknown else int(not row.problems), row.goals, row.answers, *marks, *said]
 
 
 _STYLE = """body { font: 15px/1.45 Inter, system-ui, sans-serif; color: #18202B; margin: 28px; }
@@ -182,12 +186,15 @@ def table_html(rows: Sequence[ClassRow]) -> str:
     goals = _goals(rows)
     heads = "".join(f"<th>{for_html(head)}</th>" for head in ("Student", "Checked", "Goals", *goals, "Answers", "File"))
     body = "\n".join(_html_row(row, goals) for row in rows)
-    altered, twice = sum(bool(row.problems) for row in rows), sum(not row.problems and not row.ok for row in rows)
+    altered, unknown = (sum(row.checked == word for row in rows) for word in ("ALTERED", "NOT CHECKED"))
+    twice = sum(not row.problems and not row.ok for row in rows)
+    kept = len(rows) - altered - unknown - twice
+    unknown_words = f", {unknown} not checked" if unknown else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Class</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><style>{_STYLE}</style></head><body>\n'
         f"<h1>{len(rows)} hand-ins</h1>"
-        f"<p>{len(rows) - altered - twice} as recorded, {altered} altered, {twice} handed in twice.</p>\n"
+        f"<p>{kept} as recorded, {altered} altered, {twice} handed in twice{unknown_words}.</p>\n"
         f"<table><tr>{heads}</tr>\n{body}\n</table></body></html>\n"
     )
 

@@ -32,8 +32,8 @@ from clew_gui.reports.page import make_report, render
 from clew_gui.reports.repeated import Repetition, compare_repeat, judge_repeated, same_machine
 from clew_shared import __version__
 from clew_shared.base.places import find_places
-from clew_shared.base.problem import ProblemError
-from clew_shared.cards import ExerciseCard
+from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.goal_settings import questions
 from clew_shared.journal.events import Evaluation, Log, Points, Schema, State
@@ -477,6 +477,25 @@ def test_a_report_that_names_a_run_again_and_again_is_refused_at_once(tmp_path: 
     pack(tmp_path / "b.clew.zip", msgspec.structs.replace(facts, runs=facts.runs * 1000), dict(files))
     verdict = checked(tmp_path / "b.clew.zip", tmp_path / "in")
     assert [one.text for one in verdict.problems] == [f"The report names the same run several times: {RUN[:8]}."]
+
+
+def test_runs_of_an_exercise_that_is_not_known_here_are_not_checked_and_not_called_altered(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bundle_of(made_run(tmp_path / "run"), tmp_path / "a.clew.zip")
+    verdict = check_handin(open_handin(path, tmp_path / "opened"), {})
+    assert (verdict.ok, verdict.unknown) == (False, True)
+    (row,) = class_rows([("a.clew.zip", verdict)])
+    assert row.checked == "NOT CHECKED"
+    assert "0 as recorded, 0 altered, 0 handed in twice, 1 not checked." in table_html([row])
+    assert table_csv([row]).splitlines()[1].startswith("Anna Example,a.clew.zip,,")
+    monkeypatch.setattr("clew_gui.commands.reports.verify_handin.cards", lambda *_: Catalogue())
+    assert main(["verify-handin", str(path)]) == 2
+    said = capsys.readouterr()
+    assert "Altered" not in said.out + said.err
+    assert "The exercise 'softmax' is not known here" in said.err
+    broken = msgspec.structs.replace(verdict, problems=(*verdict.problems, Problem("handin.run", "A run is missing.")))
+    assert class_rows([("a.clew.zip", broken)])[0].checked == "ALTERED"
 
 
 def test_the_page_of_another_version_is_not_checked_and_that_is_said(tmp_path: Path) -> None:

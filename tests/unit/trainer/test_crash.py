@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from clew_agent.catalogue.examine import import_exercises
+from clew_agent.catalogue.exercise_files import ExerciseFile
 from clew_agent.trainer.failures import ClockWatch, crash
 from clew_shared.base import operating_system
 
@@ -33,6 +36,15 @@ def test_a_clock_that_was_set_is_the_reason_and_not_a_piece_of_a_traceback(jump:
 @pytest.mark.parametrize(("error", "jump"), [(UnavailableError("gone"), 3.0), (ValueError("shape"), 864_000.0)])
 def test_other_errors_keep_their_own_words(error: Exception, jump: float) -> None:
     assert crash(error, 7, jump).text == f"{type(error).__name__} at step 7: {error}"
+
+
+def test_an_error_in_an_exercise_of_ones_own_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "two_layers.py"
+    path.write_text("data = 3\ndata.shap\n", encoding="utf-8")
+    with pytest.raises(AttributeError) as raised:
+        import_exercises(ExerciseFile(path))
+    text = "AttributeError at step 0 in two_layers.py, line 2: 'int' object has no attribute 'shap'"
+    assert crash(raised.value, 0).text == text
 
 
 _IN_A_GRAPH = """Graph execution error:

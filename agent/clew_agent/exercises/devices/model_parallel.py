@@ -28,6 +28,8 @@ TOLERANCE = 1e-5
 """How far losses may be apart, as a share: float32 sums in another order differ by about 1e-7 in the first step."""
 
 WIDE = lesson.needs(cut=STAGES, batch_size=lesson.at_least(512), width=lesson.at_least(1024), steps=lesson.at_least(5))
+BUBBLE = lesson.needs(WIDE, stages=lesson.at_least(4), devices=(1, 4, 8, 16))
+GAIN = lesson.needs(WIDE, stages=lesson.at_most(4), devices=(1, 2, 4))
 """With several devices there is a stage on each, whatever ``stages`` says; so a goal asks for both numbers."""
 
 Array = npt.NDArray[np.float64]
@@ -37,8 +39,6 @@ Samples = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Inputs [samples, ...] and labels of one step."""
 Steps = Generator[None, None, Result]
 """Yields after each step; between them a measurement may be stopped."""
-BUBBLE = lesson.needs(WIDE, stages=lesson.at_least(4), devices=(1, 4, 8, 16))
-GAIN = lesson.needs(WIDE, stages=lesson.at_most(4), devices=(1, 2, 4))
 
 
 class ModelParallelSettings(lesson.Params, frozen=True, kw_only=True):
@@ -405,14 +405,15 @@ def micro_batch_counts(most: int, batch: int) -> list[int]:
 
 
 def counted(number: int, piece: str) -> str:
-    """So many pieces or micro-batches."""
+    """A number with its noun in singular or plural."""
     return f"{number} {piece}" if number == 1 else f"{number} {piece}{'es' if piece.endswith('ch') else 's'}"
 
 
 def results(
     step: int, line: str, x: int, x_label: str, tasks: Sequence[Task], updates: Array, alone: float, said: str
 ) -> Iterator[lesson.Event]:
-    """The bubble, also as it is ``said``, and the seconds of a step beside those ``alone`` on one device."""
+    """The bubble and the seconds of a step, beside those ``alone`` on one device. ``said`` is the sentence for the log,
+    with a ``{}`` for the bubble in percent."""
     share, seconds = bubble(tasks, len(updates)), step_seconds(tasks, updates)
     yield lesson.points("Measured", x, share, x_label, "Bubble")
     for name, value in (("One device", alone), (line, seconds)):

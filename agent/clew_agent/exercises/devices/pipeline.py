@@ -364,7 +364,7 @@ class Feeding:
         wait, work = sorted(passes[1:], key=sum)[(len(passes) - 1) // 2]
         end = wait + work
         self.rate, self.waiting = self._batch / end, wait / end
-        yield lesson.row_of_bars(self._way.name, [(0.0, wait, -1), (wait, end, 1)])
+        yield lesson.row_of_bars(self._way.name, [(0.0, wait, -1), (wait, end, 1)])  # -1: it waits for its batch
         if self._traced:
             yield from self._trace(min(TRACED, max(int(LONGEST_S / end), 1)))
 

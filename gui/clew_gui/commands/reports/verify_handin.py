@@ -45,7 +45,8 @@ _SCRIPT = "it ran a training script, and only the script knows which random numb
 _VERIFY = """Check a hand-in: every hash, the journals, whose runs they are, and every number and figure of the report,
 computed again from the journals alone. --rerun N trains the first N steps of each run here and compares them.
 
-The exit status is 0 when all is as it was recorded, and 1 when something was altered; it is named."""
+The exit status is 0 when all is as it was recorded, 1 when something was altered, which is named, and 2 when it could
+not be checked, as where an exercise of one's own is not known here."""
 
 
 def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
@@ -57,6 +58,8 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--html", metavar="FILE", help="write the page that the journals give, whatever was handed in")
     options = parser.parse_args(list(argv))
     verdict = _check(context, options.bundle.expanduser(), options.exercises, options.rerun, options.data)
+    if verdict.unknown:
+        raise ProblemError(*verdict.problems)
     if options.html:
         if verdict.report is None:
             raise problem(
