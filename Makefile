@@ -2,9 +2,9 @@
 
 PY := .venv/bin/python
 PYTEST_ARGS ?=
-# Processes of the tests: as many as there are cores, since what a test has running meanwhile takes its part of them too. Beside them run
-# those with a cluster each, which mostly wait for jobs and links; where no cluster can be had there are none (pytest's status 5).
-WORKERS ?= 2
+# Processes of the tests: a third of their time they wait. Beside them run those with a cluster each, which mostly wait for jobs and links;
+# where no cluster can be had there are none (pytest's status 5).
+WORKERS ?= 3
 CLUSTERS ?= 3
 # The newest Python that Clew supports, wherever this machine has it.
 NEWEST_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.13.*/bin/python3.13) python3.13)
