@@ -61,8 +61,8 @@ def examine(file: ExerciseFile) -> tuple[ExerciseCard, ...]:
         cards = tuple(exercise.card(source, file.shown) for exercise in import_exercises(file))
         for card in cards:  # one that cannot travel, or says a text where a number belongs, is found here
             msgspec.json.decode(msgspec.json.encode(card), type=ExerciseCard)
-            _check_metrics(card, file)
             _check_goals(card, file)
+            _check_metrics(card, file)
     except ProblemError as error:
         return (broken_card(file, error.problems[0]),)
     except BaseException as error:  # noqa: BLE001  # anybody's file: it may raise anything, SystemExit as well
