@@ -7,7 +7,7 @@ import hashlib
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -122,9 +122,16 @@ OWN_MODULES = "clew_exercise_"
 def own_place(error: BaseException) -> str:
     """The last line of an exercise of one's own that ``error`` went through, as ``two_layers.py, line 54``; empty where
     it went through none."""
-    own = {getattr(module, "__file__", "") for name, module in sys.modules.items() if name.startswith(OWN_MODULES)}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
-    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    modules = (module for name, module in sys.modules.items() if name.startswith(OWN_MODULES))
+    path, line = _last_line(error, {getattr(module, "__file__", "") for module in modules})
+    return f"{Path(path).name}, line {line}" if line else ""
+
+
+def _last_line(error: BaseException, files: Collection[str]) -> tuple[str, int]:
+    """The file, of ``files``, and its line that ``error`` went through last; line 0 where it went through none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    found = ((frame.filename, frame.lineno or 0) for frame in reversed(frames) if frame.filename in files)
+    return next(found, ("", 0))
 
 
 def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
@@ -132,8 +139,7 @@ def import_problem(file: ExerciseFile, error: BaseException) -> Problem:
     if isinstance(error, SyntaxError) and error.filename == str(file.path):
         line, text = error.lineno or 0, f"{type(error).__name__}: {error.msg}"
     else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file.path)]
-        line, text = (frames[-1].lineno or 0) if frames else 0, f"{type(error).__name__}: {error}"
+        line, text = _last_line(error, (str(file.path),))[1], f"{type(error).__name__}: {error}"
     place = f"line {line}: " if line else ""
     text = f"{file.path.name}, {place}{text.rstrip('.')}."
     return Problem("exercise.broken", text, "Fix the file.", f"{file.shown}:{line}")

@@ -57,6 +57,14 @@ def forge(run: Path, into: Path, change: Callable[[Event], Event | None]) -> Pat
     return into
 
 
+def hand_in_forged(
+    capsys: pytest.CaptureFixture[str], run: Path, name: str, change: Callable[[Event], Event | None], *words: str
+) -> str:
+    """Hands in a copy of a run in which every event went through ``change``; returns the file."""
+    said(capsys, "hand-in", str(forge(run, Path(name) / run.name, change)), *words, "--out", f"{name}.clew.zip")
+    return f"{name}.clew.zip"
+
+
 def better_loss(event: Event) -> Event:
     """Every loss from step 3 on is a little better."""
     if not isinstance(event, Points):
@@ -99,14 +107,8 @@ def test_a_hand_in_is_checked_by_training_its_first_steps_again(
     assert compared.endswith(" The 12 later steps and what was measured there were not compared.")
     assert never == NOT_COMPARED
 
-    said(
-        capsys,
-        "hand-in",
-        str(forge(Path(run), tmp_path / "older" / Path(run).name, measured_less_often)),
-        "--out",
-        "o.clew.zip",
-    )
-    assert "(24 values, 2 evaluations, " in said(capsys, "verify-handin", "o.clew.zip", "--rerun", "8")
+    older = hand_in_forged(capsys, Path(run), "older", measured_less_often)
+    assert "(24 values, 2 evaluations, " in said(capsys, "verify-handin", older, "--rerun", "8")
 
     early = ("--steps", "400", "--patience", "1", "--evaluate-every", "4", "--learning-rate", "20")
     stopped = json.loads(said(capsys, *softmax, *early))["run_dir"]
@@ -128,13 +130,12 @@ def test_what_was_altered_is_found_by_training_again(
         ("accuracy", better_accuracy, "Test accuracy differs at step 2: 0.999 was handed in"),
         ("live", live_from_the_start, "Training loss differs at step 3"),
     ):
-        said(capsys, "hand-in", str(forge(run, tmp_path / name / run.name, change)), "--out", f"{name}.clew.zip")
-        assert word in said(capsys, "verify-handin", f"{name}.clew.zip", "--rerun", "30", status=1)
+        forged = hand_in_forged(capsys, run, name, change)
+        assert word in said(capsys, "verify-handin", forged, "--rerun", "30", status=1)
 
-    forged = forge(run, tmp_path / "forged" / run.name, better_loss)
-    said(capsys, "hand-in", str(forged), "--student", "Ben Example", "--out", "class/ben.clew.zip")
-    assert "Ben Example: 1 run, as it was recorded." in said(capsys, "verify-handin", "class/ben.clew.zip")
-    out = said(capsys, "verify-handin", "class/ben.clew.zip", "--rerun", "8", status=1)
+    forged = hand_in_forged(capsys, run, "class/ben", better_loss, "--student", "Ben Example")
+    assert "Ben Example: 1 run, as it was recorded." in said(capsys, "verify-handin", forged)
+    out = said(capsys, "verify-handin", forged, "--rerun", "8", status=1)
     assert f"Altered: Run {run.name[:8]} trained again gives other values: Training loss differs at step 3" in out
 
     table = said(capsys, "class", "class", "--html", "class.html", "--csv", "class.csv", status=1)
@@ -191,8 +192,7 @@ def test_an_honest_run_passes_whatever_became_of_it_and_goals_are_judged_on_what
     softmax = ("run", "softmax", "--preset", "tiny", "--json", "--learning-rate", "0.01", "--evaluate-every", "2")
     resumed = Path(json.loads(said(capsys, *softmax, "--steps", "20", "--checkpoint-every", "8"))["run_dir"])
     for name, change in (("other", elsewhere), ("better", elsewhere_and_better)):
-        forged = forge(resumed, tmp_path / name / resumed.name, change)
-        said(capsys, "hand-in", str(forged), "--student", "Anna Example", "--out", f"{name}.clew.zip")
+        hand_in_forged(capsys, resumed, name, change, "--student", "Anna Example")
     forge(resumed, tmp_path / "resumed", _Until())
     RunFolder(resumed).journal(1).unlink()
     (tmp_path / "resumed" / "journal.0001").rename(RunFolder(resumed).journal(1))
@@ -228,11 +228,9 @@ def test_what_a_hand_in_starts_here_is_bounded_and_its_goals_are_open(
         ("large", {"name": "large"}, "it takes more than"),
     ):
         text = to_toml(msgspec.structs.replace(read_source(run).spec, **asked))
-        asking = partial(asking_for, text)
-        forged = str(forge(run, tmp_path / name / run.name, asking))
-        said(capsys, "hand-in", forged, "--student", "Anna Example", "--out", "a.clew.zip")
+        forged = hand_in_forged(capsys, run, name, partial(asking_for, text), "--student", "Anna Example")
         monkeypatch.setattr("clew_gui.commands.reports.verify_handin._MEMORY", 0.0)
-        out = said(capsys, "verify-handin", "a.clew.zip", "--rerun", "300")
+        out = said(capsys, "verify-handin", forged, "--rerun", "300")
         assert why in out
         assert "[?] 90 % on the small digits" in out
 
