@@ -111,6 +111,7 @@ class Program(QObject):
         state, window = self.state, self.window
         window.next_run.where.remember(state.place, state.asked)
         window.next_run.recall(_specs(state.forms), state.data, state.data_folder, state.data_files)
+        window.next_run.more = state.more
         window.bottom.recall(state.sort, state.log_shown)
         controls = window.run_view.controls
         controls.log.setChecked(state.log_axes)
@@ -208,6 +209,7 @@ class Program(QObject):
         state.data, state.data_folder, state.data_files = data.choice, data.folder, data.kept
         state.sort = self.window.bottom.model.sorting()
         state.log_shown = self.window.bottom.tabs.currentIndex() == 1
+        state.more = self.window.next_run.more
         state.compare = self.tab(CompareTab).left()
         return state
 

@@ -39,6 +39,11 @@ class Choice(msgspec.Struct, frozen=True):
     label: str
 
 
+SHARED, SELDOM = "Training", "More"
+"""The groups that exercises share: what each of them has, and what the first labs never need. The first group of a form
+are an exercise's own settings, and the last one is folded until a person opens it."""
+
+
 class Condition(msgspec.Struct, frozen=True):
     """A field matters only while another field has one of these values (a momentum without the momentum optimizer)."""
 
@@ -58,7 +63,7 @@ class Knob(msgspec.Struct, frozen=True):
 
     label: str
     help: str = ""
-    group: str = "Training"
+    group: str = SHARED
     unit: str = ""
     gt: float | None = None
     ge: float | None = None

@@ -124,7 +124,7 @@ class Student:
         deadline = time.monotonic() + limit_s
         while not condition():
             told = [str(problem) for problem in self.window.messages.problems()]
-            assert time.monotonic() < deadline, f"{told}, {self.window.status.text('link')}, asked {len(self.seen)}"
+            assert time.monotonic() < deadline, f"{told}, {self.window.top.fact('link')}, asked {len(self.seen)}"
             self._answer()
             self._qtbot.wait(30)
 
@@ -352,7 +352,7 @@ def test_a_sweep_of_12_runs_that_was_killed_half_way_goes_on_and_does_nothing_tw
 
 def sweep_dialog(student: Student) -> FormDialog:
     """The dialog behind the form's button."""
-    student.window.next_run.sweep.click()
+    student.window.next_run.sweep.trigger()
     return [one for one in student.window.findChildren(FormDialog) if one.isVisible()][-1]
 
 

@@ -108,11 +108,12 @@ class PerceptronSettings(lesson.BatchSettings, frozen=True, kw_only=True):
             " unit; of each unit first those of its inputs, then its offset.",
             1,
             10_000,
-            "Record",
+            lesson.SELDOM,
         ),
     ] = 1
     up: Annotated[
-        int, lesson.number("Weight up", "The weight along the vertical axis of the loss surface.", 1, 10_000, "Record")
+        int,
+        lesson.number("Weight up", "The weight along the vertical axis of the loss surface.", 1, 10_000, lesson.SELDOM),
     ] = 2
     optimizer: lesson.OptimizerName = "adam"
     learning_rate: lesson.LearningRate = 0.03

@@ -94,14 +94,14 @@ from clew_shared.cards import (
     SurfaceSpec,
 )
 from clew_shared.journal.events import Evaluation, Event, Log, Schema, Series
-from clew_shared.params import Choice, Condition, Knob, Params, read_points
+from clew_shared.params import SELDOM, Choice, Condition, Knob, Params, read_points
 from clew_shared.surface import Grid, make_surface
 
 # fmt: off
 __all__ = [
     "ACCURACY", "ANSWER_PICTURES", "CLASSIFICATION_METRICS", "CLASSIFICATION_PLOTS", "GATES", "HELD_OUT_METRICS",
-    "LOSS", "STATES", "TEST_ACCURACY", "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation", "Bars",
-    "Batch", "BatchNorm", "BatchNormalisation", "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder",
+    "LOSS", "SELDOM", "STATES", "TEST_ACCURACY", "TEST_LOSS", "VALIDATION_ACCURACY", "VALIDATION_LOSS", "Activation",
+    "Bars", "Batch", "BatchNorm", "BatchNormalisation", "BatchSettings", "BatchSize", "ByHand", "Choice", "Coder",
     "Condition", "ConfusionMatrix", "DataSet", "Dense", "Distributions", "EvaluateEvery", "Evaluation", "Event",
     "Exercise", "Gallery", "Grid", "HistogramPlot", "ImageGrid", "InitialWeights", "Knob", "L2Penalty", "Layers",
     "LearningRate", "Log", "Loss", "Measurement", "MetricSpec", "Model", "OptimizerName", "OrderName", "Params",
@@ -111,7 +111,7 @@ __all__ = [
     "choices", "classifier", "correct", "cross_entropy", "dense", "dense_layers", "descend", "devices_in_words",
     "dropout", "each_step", "flags", "goal", "in_rows", "lane", "leaky_relu", "lines", "make_surface", "mistakes",
     "needs", "number", "optimizer_race", "other_than", "plot", "points", "preset", "problem", "race", "random",
-    "read_points", "recurrent_cell", "row_of_bars", "share", "size", "summarize_answers", "summarize_flags",
-    "through", "tiny", "trained", "variables_of", "weights_of",
+    "read_points", "recurrent_cell", "row_of_bars", "share", "size", "summarize_answers", "summarize_flags", "through",
+    "tiny", "trained", "variables_of", "weights_of",
 ]
 # fmt: on

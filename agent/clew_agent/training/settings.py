@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from clew_shared.params import Choice, Condition, Knob, Params
+from clew_shared.params import SELDOM, Choice, Condition, Knob, Params
 
 OPTIMIZERS = (
     Choice("sgd", "SGD"),
@@ -79,9 +79,12 @@ WeightDecay = Annotated[
         ge=0,
         le=1,
         log=True,
+        group=SELDOM,
     ),
 ]
-ScheduleName = Annotated[str, Knob("Schedule", "How the learning rate changes during the run.", choices=SCHEDULES)]
+ScheduleName = Annotated[
+    str, Knob("Schedule", "How the learning rate changes during the run.", SELDOM, choices=SCHEDULES)
+]
 DecayEvery = Annotated[
     int,
     Knob(
@@ -91,6 +94,7 @@ DecayEvery = Annotated[
         ge=1,
         le=10_000_000,
         shown_when=Condition("schedule", ("step", "exponential")),
+        group=SELDOM,
     ),
 ]
 DecayFactor = Annotated[
@@ -101,6 +105,7 @@ DecayFactor = Annotated[
         gt=0,
         le=1,
         shown_when=Condition("schedule", ("step", "exponential")),
+        group=SELDOM,
     ),
 ]
 WarmupSteps = Annotated[
@@ -112,6 +117,7 @@ WarmupSteps = Annotated[
         ge=1,
         le=10_000_000,
         shown_when=Condition("schedule", ("warmup", "warmup-cosine")),
+        group=SELDOM,
     ),
 ]
 Steps = Annotated[int, Knob("Steps", "Number of training steps.", ge=1, le=10_000_000, log=True)]
@@ -121,21 +127,21 @@ CheckpointEvery = Annotated[
         "Checkpoint every",
         "Number of steps between checkpoints. An interrupted run continues from its last checkpoint. "
         "Empty: only at the end, and when the run is stopped.",
-        group="Record",
+        group=SELDOM,
         unit="steps",
         ge=1,
         le=10_000_000,
     ),
 ]
 BatchSize = Annotated[int, Knob("Batch size", "Number of images in one training step.", ge=1, le=60_000, log=True)]
-OrderName = Annotated[str, Knob("Order", "The order in which images are used.", choices=ORDERS)]
+OrderName = Annotated[str, Knob("Order", "The order in which images are used.", SELDOM, choices=ORDERS)]
 EvaluateEvery = Annotated[
     int | None,
     Knob(
         "Evaluate every",
         "Steps between measurements on held-out images. Empty: about twenty times, less often where measuring would"
         " take longer than training, and after every epoch at least.",
-        group="Record",
+        group=SELDOM,
         unit="steps",
         ge=1,
         le=10_000_000,
@@ -149,6 +155,7 @@ Patience = Annotated[
         unit="evaluations",
         ge=0,
         le=1000,
+        group=SELDOM,
     ),
 ]
 InitialWeights = Annotated[

@@ -191,7 +191,7 @@ def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(pa
     spec = panel.spec()
     assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "digits", 60, 32)
     assert panel.data.currentData() == "digits"
-    panel.slides.click()
+    panel.use_slides()
     assert panel.spec().data == "mnist", "what the lab takes was not changed"
     choose_preset(panel, "tiny")
     panel.set_card(fakes.card(id="another"))
@@ -199,7 +199,7 @@ def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(pa
     panel.set_card(fakes.card())
     assert (panel.spec().preset, panel.spec().data) == ("tiny", "digits"), "as the form was left"
     panel.data_choice.use("digits")
-    panel.slides.click()
+    panel.use_slides()
     assert panel.spec().data == "digits"
     assert panel.spec().params["steps"] == 500
     assert panel.preset.currentText() == "Slides' values"
@@ -279,7 +279,7 @@ def test_a_file_of_a_data_set_is_the_data_of_all_exercises(panel: NextRun, tmp_p
     assert panel.run.isEnabled()
     assert panel.data.currentText() == "my.npz"
     assert panel.own_file.whole() == str(tmp_path)
-    panel.slides.click()
+    panel.use_slides()
     panel.set_card(fakes.card(id="cnn"))
     assert panel.spec().data == str(mine)
     panel.set_card(fakes.catalogue().exercises[0])
@@ -343,7 +343,7 @@ def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
     form.show()
     heads = {head.text(): head for head in form.findChildren(GroupHead)}
     assert not form.row("evaluate_every").editor.widget().isVisible(), "seldom changed"
-    heads["Record"].click()
+    heads["More"].click()
     assert form.row("evaluate_every").editor.widget().isVisible()
     heads["Training"].click()
     assert not form.row("optimizer").editor.widget().isVisible()
@@ -352,18 +352,45 @@ def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
     assert form.row("optimizer").editor.widget().isVisible(), "a changed value is never out of sight"
 
 
+def test_what_the_first_labs_never_need_is_closed_until_it_is_opened_or_unusual(panel: NextRun) -> None:
+    cards = {card.id: card for card in load_builtin().exercises}
+
+    def seen() -> list[bool]:
+        fields = (panel.form.row("schedule").editor.widget(), panel.spread, panel.seed)
+        return [field.isVisibleTo(panel) for field in fields]
+
+    panel.set_card(cards["perceptron"])
+    heads = [head.title for head in panel.form.findChildren(GroupHead)]
+    assert heads == ["Data", "Network", "Training", "More"], "the exercise's own settings come first"
+    assert seen() == [False, False, False]
+    panel.seed.set_values({"seed": 3})
+    assert seen() == [True, True, True], "a seed of one's own is never out of sight"
+    panel.set_card(cards["softmax"])
+    assert seen() == [True, True, True], "the seed is that of all exercises"
+    panel.seed.set_values({})
+    panel.form.head("More").click()  # type: ignore[union-attr]
+    assert seen() == [False, False, False]
+    panel.form.head("More").click()  # type: ignore[union-attr]
+    assert panel.more
+    panel.set_card(cards["cnn"])
+    assert seen() == [True, True, True], "whoever opened it finds it open"
+    panel.more = False
+    panel.set_card(cards["ps-lab"])
+    assert seen() == [False, True, False], "this exercise is about devices"
+
+
 def test_defaults_that_are_on_no_slide_are_not_said_to_be(panel: NextRun) -> None:
     card = fakes.card()
     own = msgspec.structs.replace(card, id="my-own", presets=())
     panel.set_card(own)
-    assert (panel.preset.itemText(0), panel.slides.accessibleName()) == ("Default values", "Default values")
+    assert panel.preset.itemText(0) == "Default values"
     edit(panel.form, "learning_rate").setText("0.25")
     assert "slides" not in panel.form.row("learning_rate").reset.toolTip().lower()
     plain = Preset(name="simple", title="Simple RNN")
     panel.set_card(msgspec.structs.replace(card, id="rnn", presets=(plain,)))
     assert panel.preset.itemText(0) == "Simple RNN"
     panel.set_card(card)
-    assert (panel.preset.itemText(0), panel.slides.accessibleName()) == ("Slides' values", "Slides' values")
+    assert panel.preset.itemText(0) == "Slides' values"
 
 
 def test_a_card_that_was_read_again_gets_the_form_of_its_new_fields(panel: NextRun) -> None:

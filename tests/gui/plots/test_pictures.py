@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QAction, QImage
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -366,7 +366,7 @@ def test_they_leave_as_picture_drawing_and_table(panel: ConvergencePlots, qtbot:
 
 
 def test_logarithmic_axes_are_offered_where_a_plot_asks_for_one(qtbot: QtBot) -> None:
-    controls = PlotControls(Appearance(LIGHT), print)
+    controls = PlotControls(Appearance(LIGHT), print, QAction())
     qtbot.addWidget(controls)
     for log in (True, False):
         controls.offer_pages(offered(fakes.card()), log)
@@ -412,7 +412,7 @@ def test_names_that_the_run_recorded_come_before_numbers(
 
 
 def test_the_page_is_offered_alone_and_beside_the_curves(qtbot: QtBot) -> None:
-    controls = PlotControls(Appearance(LIGHT), print)
+    controls = PlotControls(Appearance(LIGHT), print, QAction())
     qtbot.addWidget(controls)
     pages: list[str] = []
     controls.page_changed.connect(pages.append)

@@ -38,7 +38,7 @@ def program(open_window: Opener, session: FakeSession) -> Program:
 
 @pytest.fixture
 def dialog(program: Program) -> FormDialog:
-    program.window.next_run.race.click()
+    program.window.next_run.race.trigger()
     return opened(program)
 
 
@@ -98,7 +98,7 @@ def test_what_all_lanes_share_is_told_from_the_form(open_window: Opener) -> None
     card = program.controller.model.card
     shared = shared_words(card, form.spec())
     assert shared == "seed 1, Digits, built in, schedule constant, batch size 50, shuffled"
-    form.race.click()
+    form.race.trigger()
     dialog = opened(program)
     assert dialog.summary.text().startswith("25,000 images each. Everything else is as in the form: seed 1, Digits")
     assert study(dialog).base.data == "digits"
@@ -135,7 +135,7 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
     before = session.add("linear-regression", optimizer="sgd", learning_rate=0.03)
     session.tell(new=frozenset((before.id,)))
     qtbot.waitUntil(lambda: program.controller.model.run() is not None)
-    program.window.next_run.race.click()
+    program.window.next_run.race.trigger()
     opened(program).go.click()
     specs = [what[1] for what in session.asked if what[0] == "start"]
     assert len(specs) == 6
@@ -152,7 +152,7 @@ def test_the_runs_are_asked_for_one_after_the_other_and_drawn_alone(
 
 
 def test_enter_on_cancel_starts_nothing(program: Program, session: FakeSession) -> None:
-    program.window.next_run.race.click()
+    program.window.next_run.race.trigger()
     dialog = opened(program)
     cancel = next(one for one in dialog.findChildren(Button) if one.text() == "Cancel")
     cancel.setFocus()
@@ -163,7 +163,7 @@ def test_enter_on_cancel_starts_nothing(program: Program, session: FakeSession) 
 
 def test_places_follow_the_runs_and_a_click_selects_one(program: Program, session: FakeSession, qtbot: QtBot) -> None:
     program.window.resize(1440, 1100)
-    program.window.next_run.race.click()
+    program.window.next_run.race.trigger()
     opened(program).go.click()
     bar, card = program.window.run_view.study, program.controller.model.card
     assert bar.isVisible()
@@ -194,7 +194,7 @@ def test_places_follow_the_runs_and_a_click_selects_one(program: Program, sessio
 
 def test_without_a_race_there_is_no_button_and_no_strip(open_window: Opener) -> None:
     program = open_window()
-    assert program.window.next_run.race.isHidden()
+    assert not program.window.next_run.race.isVisible()
     program.actions.studies.ask_race()
     assert program.window.findChildren(FormDialog) == []
     assert program.window.run_view.study.isHidden()
@@ -205,7 +205,7 @@ def test_a_refused_race_starts_nothing_more(program: Program, session: FakeSessi
     from clew_shared.base.problem import problem
 
     session.refusal = problem("run.refused", "No room.")
-    program.window.next_run.race.click()
+    program.window.next_run.race.trigger()
     opened(program).go.click()
     assert len([what for what in session.asked if what[0] == "start"]) == 1
     assert program.window.messages.problems()[0].text == "No room."

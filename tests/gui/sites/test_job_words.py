@@ -105,7 +105,7 @@ def test_a_silent_link_is_told_calmly() -> None:
     job = job_with(run, JobStage.RUNNING, "STALE", NOW - 20, nodes="node1")
     words = "No answer from node1 for 20 s. Training goes on there."
     assert job_words.card_words(run, job, NOW).notice == words
-    assert job_words.link_words(job, NOW) == (words, "unlink", "stale")
+    assert job_words.link_words(job, NOW) == words
 
 
 def test_before_the_first_answer_of_its_agent_a_run_starts_and_nothing_is_lost(open_window: Opener) -> None:
@@ -116,7 +116,7 @@ def test_before_the_first_answer_of_its_agent_a_run_starts_and_nothing_is_lost(o
     found = job_words.card_words(run, model, NOW)
     assert (found.sentence, found.notice) == ("connecting to node1", "")
     program = open_window(session)
-    assert program.window.status.text("queue") == "Queue: 1 waiting, 0 running"
+    assert program.window.top.fact("queue") == "Queue: 1 waiting, 0 running"
 
 
 def test_runs_whose_journals_are_still_to_be_read_do_not_wait_in_the_queue(open_window: Opener) -> None:
@@ -124,7 +124,7 @@ def test_runs_whose_journals_are_still_to_be_read_do_not_wait_in_the_queue(open_
     for _ in range(3):
         session.add().copied = 5000
     program = open_window(session)
-    assert program.window.status.text("queue") == "Queue: empty"
+    assert program.window.top.fact("queue") == "Queue: empty"
 
 
 def test_the_whole_of_a_reassuring_sentence_is_seen_beside_its_buttons(open_window: Opener, qtbot: QtBot) -> None:
@@ -168,7 +168,7 @@ def test_the_route_stands_in_the_status_line(kind: RouteKind, words: str) -> Non
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.target = FakeRoute(way.text)  # type: ignore[assignment]
     way.close()
-    assert job_words.link_words(job, NOW) == (words, "link", "ok")
+    assert job_words.link_words(job, NOW) == words
     assert job_words.pill_words(job)[0] == "The Cave, live"
 
 
@@ -184,11 +184,10 @@ def test_that_no_way_leads_stands_there_while_the_journal_comes_as_a_file() -> N
     job = job_with(a_run(), JobStage.RUNNING, nodes="node1")
     job.link = LinkStatus(LinkState.CONNECTING, NOW, why.text)  # as AgentRoute.while_absent says it
     job.target = FakeRoute("its journal as a file")  # type: ignore[assignment]
-    text, icon, tone = job_words.link_words(job, NOW)
+    text = job_words.link_words(job, NOW)
     assert "cannot reach the agent on node1" in text
     assert "as a step of the job: srun: error: Unable to create step" in text
     assert text.endswith("; its journal as a file")
-    assert (icon, tone) == ("link", "warn")
 
 
 def test_a_run_whose_jobs_time_was_up_is_continued(open_window: Opener, qtbot: QtBot) -> None:
@@ -265,7 +264,7 @@ def test_the_card_and_the_status_line_of_a_run_whose_login_is_lost_lead_to_it() 
     told = job_words.card_words(run, job, NOW)
     assert (told.locked, told.waits, told.word) == (True, True, "Queued")
     assert "log in again" in told.below
-    assert job_words.link_words(job, NOW)[0] == "The Cave: log in to follow"
+    assert job_words.link_words(job, NOW) == "The Cave: log in to follow"
     assert job_words.pill_words(job)[0] == "The Cave, log in"
     at_work = a_run()
     job = job_with(at_work, JobStage.RUNNING, "STALE", nodes="node1")
@@ -285,7 +284,7 @@ def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_windo
     (line,) = program.sites.bar.rows()
     assert line.text.text().startswith("node1 is kept ")
     assert line.text.text().endswith(" s more, so that a run can be continued at once")
-    assert program.window.status.text("queue") == "Queue: empty, 1 node kept"
+    assert program.window.top.fact("queue") == "Queue: empty, 1 node kept"
     gone, other = Problem("route.silent", "No answer from node1."), Problem("route.silent", "No answer from node12.")
     for one in (gone, other, gone):
         program.window.messages.show_problems((one,))

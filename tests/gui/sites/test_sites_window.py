@@ -89,7 +89,7 @@ class Student:
         deadline = time.monotonic() + BOUND_S
         while not condition():
             told = [str(problem) for problem in self.window.messages.problems()]
-            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
+            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.top.fact('link')}"
             self._qtbot.wait(20)
 
     def send(self) -> str:
@@ -159,7 +159,7 @@ def test_a_run_goes_to_the_site_waits_there_and_comes_back(student: Student) -> 
     assert card.speed.whole() == "Waits in the queue: other jobs come first."
     assert card.cancel.isVisible()
     assert not card.stop.isVisible()
-    assert "The Cave: waits in the queue" in student.window.status.text("link")
+    assert "The Cave: waits in the queue" in student.window.top.fact("link")
     student.site.begin(job)
     student.says("Finished")
     run = student.program.controller.model.run()
@@ -465,7 +465,7 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
         student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
         student.until(lambda: card.log_in.isVisible() and "cave" in sites.bar.logins(), "the way to log in")
         assert card.speed.whole() == "The Cave asks you to log in again; a job goes on there."
-        assert student.window.status.text("link") == "The Cave: log in to follow"
+        assert student.window.top.fact("link") == "The Cave: log in to follow"
         logins = student.site.logins
         button().click()
         assert student.site.logins == logins + 1

@@ -47,7 +47,7 @@ class Student:
         deadline = time.monotonic() + bound
         while not condition():
             told = [problem.text for problem in self.window.messages.problems()]
-            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.status.text('link')}"
+            assert time.monotonic() < deadline, f"{what} did not happen; {told}, {self.window.top.fact('link')}"
             self._qtbot.wait(20)
 
     def look_for(self, words: str) -> None:
@@ -193,7 +193,7 @@ def test_a_race_draws_its_paths_over_the_loss_surface(new_student: Callable[[], 
     window, plots = student.window, student.program.window.run_view.plots
     student.look_for("linear")
     student.until(window.next_run.run.isEnabled, "the agent")
-    window.next_run.race.click()
+    window.next_run.race.trigger()
     (dialog,) = [found for found in window.findChildren(FormDialog) if found.isVisible()]
     lanes = len(dialog.findChildren(LaneEdit))
     dialog.go.click()

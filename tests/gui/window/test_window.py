@@ -66,7 +66,7 @@ def test_first_start_says_what_to_press_and_shows_the_expected_curve(open_window
     assert view.empty_view.isVisible()
     assert not view.card.isVisible()
     assert program.window.next_run.run.isEnabled()
-    assert program.window.status.text("data") == "Needs no data"
+    assert program.window.top.fact("data") == "Needs no data"
 
 
 def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
@@ -261,7 +261,7 @@ def test_values_of_a_preset_give_way_without_a_word(softmax: Program) -> None:
     form = softmax.window.next_run
     form.preset.setCurrentIndex(form.preset.findData("adam"))
     form.preset.activated.emit(form.preset.currentIndex())
-    form.slides.click()
+    form.use_slides()
     assert not softmax.window.messages.isVisible()
 
 
@@ -550,7 +550,7 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     tell(softmax, link=True)
     assert form.spec().data == "digits"
     assert form.data.itemText(0) == "MNIST, not found"
-    assert softmax.window.status.text("data") == "Data: Digits, built in; MNIST was not found here"
+    assert softmax.window.top.fact("data") == "Data: Digits, built in; MNIST was not found here"
     form.data.setCurrentIndex(0)
     form.data.activated.emit(0)
     assert not form.run.isEnabled()
@@ -731,7 +731,7 @@ def test_the_window_is_no_larger_than_the_screen(open_window: Opener) -> None:
     assert QRect(window.pos(), window.size()) == QRect(0, 24, 1100, 700)
     window.resize(4000, 3000)
     window.fit_screen()
-    assert window.frameGeometry().bottom() <= window.screen().availableGeometry().bottom(), "the status line is seen"
+    assert window.frameGeometry().bottom() <= window.screen().availableGeometry().bottom(), "the form's foot is seen"
 
 
 def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:

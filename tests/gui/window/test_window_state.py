@@ -189,7 +189,7 @@ def test_messages_move_nothing_and_stay_until_they_are_read(
     monkeypatch.setattr(window.messages, "underMouse", lambda: False)
 
     def places() -> list[QRect]:
-        widgets: list[QWidget] = [window.next_run.run, window.next_run.slides, window.head, window.bottom, window.lab]
+        widgets: list[QWidget] = [window.next_run.run, window.head, window.bottom, window.lab]
         return [QRect(widget.mapTo(window, QPoint()), widget.size()) for widget in widgets]
 
     before = places()
@@ -324,7 +324,7 @@ def test_tab_follows_the_eye(open_window: Opener) -> None:
         QTest.keyClick(focus, Qt.Key.Key_Tab)
     eye = [
         "Exercises", "Views of this exercise", "Pause", "Smoothing", "Runs or log", "Runs of this exercise",
-        "Preset", "Where to run", "Data set", "Optimizer", "Learning rate", "Schedule", "Batch size", "Order", "Steps",
+        "Preset", "Where to run", "Data set", "Batch size", "Order", "Steps", "Optimizer", "Learning rate", "Schedule",
         "Seed", "Run on this computer",
     ]  # fmt: skip
     assert [name for name in found if name in eye] == eye, found

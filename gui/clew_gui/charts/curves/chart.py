@@ -366,8 +366,9 @@ class CurvesChart(CurvesLayout, Chart):
                 drawing.marks([column], [row], colour, 12.4, shape="star", edge=Stroke(ground, 1.6))
 
     def _draw_notes(self, drawing: Drawing) -> None:
-        """Writes at the foot what cannot be seen, or else what the lines are."""
-        legend, valued = self.scene.legend, any(gutter.has_values for gutter in self.gutters)
+        """Writes at the foot what cannot be seen, or else in a file what the lines are: the window has tooltips."""
+        legend = self.scene.legend if self._unit_label else ""  # a file says what its x axis is
+        valued = any(gutter.has_values for gutter in self.gutters)
         text = " ".join(self.scene.notes) or (f"{legend} {self.scene.number_words}" if legend and valued else legend)
         if text and self.frames:
             left = self.frames[-1].box.x
@@ -407,7 +408,7 @@ def curves_chart(
         room = Room(round(boxes.area.width), tuple(round(box.height) for box in boxes.plots))
         scene = builder.build(setups, runs, view, room, lifted)
         wide = value_room(sizes, [tick for plot in scene.plots for tick in plot.ticks], LEFT)
-        needed = 8.0 * math.ceil(wide / 8), feet[bool(scene.notes or scene.legend)]
+        needed = 8.0 * math.ceil(wide / 8), feet[bool(scene.notes or (scene.legend and crosshair is None))]
         if needed == builder.sides:
             break
         builder.sides = needed

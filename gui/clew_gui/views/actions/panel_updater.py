@@ -349,17 +349,17 @@ class PanelUpdater:
             if folder.is_dir()
         ]
 
-    # --- The status line ----------------------------------------------------------------------------------------------
+    # --- What the pill says -------------------------------------------------------------------------------------------
 
     def link(self) -> None:
         """The link of the selected run: to its job on a site that is not over, else to this computer's agent."""
-        session, window, job, (glyph, tone, word) = self._model.session, self._window, self._job_of_run(), self._here()
+        session, window, job, word = self._model.session, self._window, self._job_of_run(), self._here()[2]
         state = str(session.link.state)
         text = word if state in ("LIVE", "OFFLINE") and word != "off" else session.link.text or word
         if state == "STALE" and session.link.since:
             text = f"no answer since {words.wall(session.link.since)}; runs go on"
-        here = (f"This computer: {text}", glyph, tone)
-        window.status.show_fact("link", *(job_words.link_words(job, time.time()) if job is not None else here))
+        there = job_words.link_words(job, time.time()) if job is not None else ""
+        window.top.show_fact("link", there or f"This computer: {text}")
         window.next_run.refuse(text if state == "REFUSED" else "")
 
     def pill(self) -> None:
@@ -411,9 +411,9 @@ class PanelUpdater:
         kept = [job for job in session.jobs.values() if job.idle_until and not job.news.over]
         nodes = sum(job.order.allocation.nodes for job in kept)
         text += f", {counted(nodes, 'node')} kept" if nodes else ""
-        self._window.status.show_fact("queue", text, "clock", "warn" if waiting else "text3")
+        self._window.top.show_fact("queue", text)
         self._actions(self._model.run())
-        self._window.status.show_fact("agent", counted(operating_system.usable_cores(), "CPU core"), "chip")
+        self._window.top.show_fact("agent", counted(operating_system.usable_cores(), "CPU core"))
 
     def found_data(self) -> None:
         """What the agent found of the data sets, in the form."""
@@ -424,7 +424,7 @@ class PanelUpdater:
         card = self._model.card
         chosen = self._window.next_run.spec().data
         if not card.datasets:
-            self._window.status.show_fact("data", "Needs no data", "data")
+            self._window.top.show_fact("data", "Needs no data")
             return
         elsewhere = bool(self._window.next_run.where.choice().key)
         here = self._model.session.link.datasets if not elsewhere else ()
@@ -435,4 +435,4 @@ class PanelUpdater:
             first = words.data_short(card.datasets[0])
             note = ", not found" if chosen == card.datasets[0] else f"; {first} was not found here"
         text = f"Data: {words.data_name(chosen or card.datasets[0])}{note}"
-        self._window.status.show_fact("data", text, "data", "warn" if absent and not own else "text3")
+        self._window.top.show_fact("data", text)

@@ -135,7 +135,6 @@ class WindowActions(QObject):
 
     def _join_plots(self) -> None:
         window, plots = self.window, self.window.run_view.plots
-        window.run_view.controls.copy.clicked.connect(self.copy_picture)
         plots.run_clicked.connect(self.controller.select)
         plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
@@ -251,11 +250,12 @@ class WindowActions(QObject):
 
     def show_computer(self) -> None:
         """Shows this computer's facts: its link, queue and processor, and the folders of the runs and the settings."""
-        status = self.window.status
+        fact = self.window.top.fact
         pairs = [
-            ("Link", status.text("link")),
-            ("Queue", status.text("queue")),
-            ("Processor", status.text("agent")),
+            ("Link", fact("link")),
+            ("Queue", fact("queue")),
+            ("Processor", fact("agent")),
+            ("Data", fact("data")),
             ("Runs", str(self._places.runs)),
             ("Settings", str(self._places.config)),
             ("Clew", __version__),

@@ -15,7 +15,7 @@ from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
-from clew_shared.params import ParamSpec, Value, convert, format_value, matters, value_words
+from clew_shared.params import SELDOM, SHARED, ParamSpec, Value, convert, format_value, matters, value_words
 from clew_shared.study.sweep import is_many, read_range, read_values
 
 LABEL_WIDTH, RESET_WIDTH, _GAP = 112, 22, 6
@@ -191,10 +191,6 @@ def short(found: Problem, spec: ParamSpec) -> str:
     return text[:1].upper() + text[1:] if found.text.startswith(named) else text
 
 
-SELDOM = ("Record",)
-"""Groups that are folded until a person opens them."""
-
-
 class GroupHead(QToolButton):
     """The heading of a group of fields, which folds them."""
 
@@ -230,7 +226,7 @@ class ParamForm(QWidget):
         specs: Sequence[ParamSpec],
         usual: Usual | None = ON_SLIDES,
         heads: bool = True,
-        folded: Collection[str] = SELDOM,
+        folded: Collection[str] = (SELDOM,),
         make: Callable[[ParamSpec], Editor] = make_editor,
         sweep: Callable[[], None] | None = None,
     ) -> None:
@@ -261,6 +257,15 @@ class ParamForm(QWidget):
     def sizeHint(self) -> QSize:
         """Returns a size that is never wider than the panel it scrolls in."""
         return QSize(240, super().sizeHint().height())
+
+    @property
+    def unusual(self) -> bool:
+        """Whether a field says something else than usual."""
+        return any(form_row.changed for form_row in self._rows.values())
+
+    def head(self, title: str) -> GroupHead | None:
+        """The heading of a group; None if there is none."""
+        return next((head for head, _ in self._heads if head.title == title), None)
 
     def row(self, name: str) -> FormRow:
         """The row of one hyperparameter."""
@@ -399,9 +404,9 @@ def _visible(spec: ParamSpec, values: Mapping[str, object], rows: Mapping[str, F
 
 
 def _groups(specs: Sequence[ParamSpec]) -> dict[str, list[ParamSpec]]:
-    """Specs by group, groups in the order of their first member."""
+    """Specs by group: first an exercise's own, in the order of their first member, then those that all share."""
     groups: dict[str, list[ParamSpec]] = {}
-    for spec in specs:
+    for spec in sorted(specs, key=lambda spec: (spec.group == SELDOM, spec.group == SHARED)):
         groups.setdefault(spec.group, []).append(spec)
     return groups
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from clew_gui.base.times import read_time
 from clew_gui.jobs.job import Place
@@ -43,8 +43,8 @@ from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import known_sets
-from clew_shared.params import ParamSpec, Value, check
-from clew_shared.spec import Prediction, RunSpec
+from clew_shared.params import SELDOM, ParamSpec, Value, check
+from clew_shared.spec import SINGLE, Prediction, RunSpec
 
 RATE = "learning_rate"
 AGAIN_S = 0.5
@@ -54,7 +54,13 @@ SLIDES = "slides"
 """The key of every field's default, whatever it is called."""
 _SLIDES, _DEFAULTS = "Slides' values", "Default values"
 USUAL = Usual("As a rule", "Back to the usual value")
-_FREE = "Free. Nothing leaves this computer."
+_COMPARISONS = {
+    "Sweep…": "Try many values, one run each, or continue a sweep",
+    "Race…": "Race several optimizers from the same start",
+    "Range test…": "Find a learning rate: one run in which it grows",
+    "Predict first…": "Say what you expect in the end, before the run begins",
+}
+"""The entries of *Compare settings*, and what they do."""
 SEED = ParamSpec(
     name="seed",
     kind="int",
@@ -93,6 +99,8 @@ class NextRun(QWidget):
         self._asked: tuple[RunSpec | None, float] = (None, 0.0)
         self._refusal = ""
         self._cost2 = ""
+        self.more = False
+        """Whether a person opened what the first labs never need."""
         self._drafts: dict[str, RunSpec] = {}
         self._forms: dict[str, _Kept] = {}
         self._spreads: dict[str, _Kept] = {}
@@ -104,8 +112,6 @@ class NextRun(QWidget):
 
     def _make_controls(self) -> None:
         appearance = self._appearance
-        self.slides = Button(appearance, _SLIDES, "quiet", "reset", "Reset every field to the value on the slides")
-        self.slides.clicked.connect(lambda: self._instead(lambda: self._use_preset(SLIDES)))
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
         self.preset.activated.connect(
@@ -120,21 +126,23 @@ class NextRun(QWidget):
         self.seed = ParamForm(appearance, (SEED,), USUAL, heads=False, sweep=self.sweep_asked.emit)
         self.seed.changed.connect(self._changed)
         self.cost = Elided("", "strong")
-        self.cost2 = label("Nothing leaves this computer.", "caption", "2", wrap=True)
+        self.cost2 = label("", "caption", "2", wrap=True)
         self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
-        self.race = Button(appearance, "Race…", "quiet", "flag", "Race several optimizers from the same start (Ctrl+R)")
+        self.compare = Button(
+            appearance, "Compare settings", "quiet", "rate", "Several runs, or what you expect of one"
+        )
+        menu = QMenu(self.compare)
+        menu.setToolTipsVisible(True)
+        self.compare.setMenu(menu)
+        self.sweep, self.race, self.range, self.predict = (menu.addAction(words) for words in _COMPARISONS)
+        self.sweep.triggered.connect(self.sweep_asked)
         self.prediction: Prediction | None = None
-        self.predict = Button(appearance, "", "quiet", "eye", "Say what you expect in the end, before the run begins")
+        self._expected = label("", "body", "2")
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
         self.predicted(None)
-        self.sweep = Button(appearance, "Sweep…", "quiet", "rate", "Try many values, one run each, or continue a sweep")
-        self.sweep.clicked.connect(self.sweep_asked)
-        self.range = Button(
-            appearance, "Range test…", "quiet", "slow", "Find a learning rate: one run in which it grows"
-        )
 
     def _make_layout(self) -> None:
         self._area = scrolling()
@@ -147,15 +155,11 @@ class NextRun(QWidget):
             self._inner_box.addWidget(widget)
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
-        head = row(label("Next run", "subtitle"), None, self.slides, margins=(16, 10, 10, 4))
-        more = QGridLayout()
-        more.setSpacing(0)
-        more.setColumnStretch(3, 1)
-        for button, level, place in ((self.sweep, 0, 0), (self.code, 0, 1), (self.race, 0, 2), (self.range, 1, 2)):
-            more.addWidget(button, level, place, Qt.AlignmentFlag.AlignLeft)
-        more.addLayout(row(self.predict, self.unpredict, None, gap=0), 1, 0, 1, 2)
-        choose = self.data_choice.choose
-        self._foot = foot = column(self.cost, self.cost2, choose, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        head = row(label("Next run", "subtitle"), margins=(16, 12, 16, 6))
+        more = row(self.compare, self.code, None, gap=0)
+        expected = row(self._expected, self.unpredict, None, gap=4)
+        over = (self.cost, self.cost2, self.data_choice.choose, expected)
+        self._foot = foot = column(*over, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
         QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
 
@@ -199,7 +203,7 @@ class NextRun(QWidget):
         self.form = self._form_of(self._forms, self.form, card.id, card.params, usual)
         self.spread = self._form_of(self._spreads, self.spread, card.id, spread_params(card), USUAL)
         self.form.show()
-        self.spread.setVisible(len(card.strategies) > 1)
+        self._show_more()
 
     def _form_of(
         self, kept: dict[str, _Kept], before: ParamForm, exercise: str, specs: tuple[ParamSpec, ...], usual: Usual
@@ -210,6 +214,9 @@ class NextRun(QWidget):
         sweep = self.sweep_asked.emit if kept is self._forms else None  # a sweep changes nothing of how runs spread
         form = ParamForm(self._appearance, specs, usual, sweep=sweep)
         form.changed.connect(self._changed)
+        if (head := form.head(SELDOM)) is not None:
+            head.clicked.connect(self._open_more)
+            head.toggled.connect(lambda _on: self._show_more())
         self._inner_box.insertWidget(self._inner_box.indexOf(before), form)
         form.hide()
         if known is not None:
@@ -218,14 +225,26 @@ class NextRun(QWidget):
         kept[exercise] = _Kept(specs, usual, form)
         return form
 
+    def _open_more(self, on: bool) -> None:
+        """A person opened or closed what the first labs never need: it stays so for all exercises."""
+        self.more = on
+
+    def _show_more(self) -> None:
+        """Shows what the first labs never need if a person opened it, or when something there is unusual. Devices are
+        part of it unless the exercise is about them."""
+        card, head = self._card, self.form.head(SELDOM)
+        if card is None:
+            return
+        if head is not None:
+            head.setChecked(self.more or head.isChecked() or self.seed.unusual or self.spread.unusual)
+        opened = head is None or head.isChecked()
+        about_devices = any(one.id != SINGLE.id for one in card.strategies[:1])
+        self.spread.setVisible(len(card.strategies) > 1 and (about_devices or opened))
+        self.seed.setVisible(opened)
+
     def _fill_choices(self, card: ExerciseCard) -> None:
         self.preset.clear()
-        title = _defaults_title(card)
-        self.preset.addItem(title, SLIDES)
-        if title == _SLIDES:
-            self.slides.set_words(_SLIDES, "Reset every field to the value on the slides")
-        else:
-            self.slides.set_words(_DEFAULTS, "Reset every field to its default")
+        self.preset.addItem(_defaults_title(card), SLIDES)
         for preset in card.presets:
             if preset.values or preset.seed is not None:
                 self.preset.addItem(preset.title, preset.name)
@@ -288,6 +307,10 @@ class NextRun(QWidget):
     def use_spec(self, spec: RunSpec) -> None:
         """Take the values of a run in place of those in the form; its data become the lab's."""
         self._instead(lambda: self.show_spec(spec, with_data=True))
+
+    def use_slides(self) -> None:
+        """Take the slides' values, or the defaults where there are no slides."""
+        self._instead(lambda: self._use_preset(SLIDES))
 
     def use_rate(self, rate: float) -> None:
         """Take a learning rate that a range test has found."""
@@ -365,9 +388,11 @@ class NextRun(QWidget):
         reason = self._refusal or (_why_broken(broken) if broken is not None else _why_not(wrong))
         self.run.allow(not reason, reason)
         elsewhere = self.where.choice().key != HERE
-        self.race.allow(not reason and not elsewhere, reason or "A race runs on this computer: choose it above")
-        self.range.allow(not reason, reason)
-        self.sweep.allow(not self._no_sweep(), self._no_sweep())
+        alone = "A race runs on this computer: choose it above" if elsewhere else ""
+        for entry, why in ((self.race, reason or alone), (self.range, reason), (self.sweep, self._no_sweep())):
+            entry.setEnabled(not why)
+            entry.setToolTip(why or _COMPARISONS[entry.text()])
+        self._show_more()
         self.edited.emit()
         self._show_cost(reason)
 
@@ -392,7 +417,6 @@ class NextRun(QWidget):
         if match != OWN and self.preset.findData(match) < 0:
             match = SLIDES
         choose_quietly(self.preset, match)
-        self.slides.setEnabled(match != SLIDES)
 
     def _is_preset(self, card: ExerciseCard, name: str, values: Mapping[str, Value]) -> bool:
         wanted = preset_values(card, name)
@@ -405,8 +429,9 @@ class NextRun(QWidget):
         """Keeps what a person expects of the next run; None for nothing."""
         self.prediction = prediction
         expected = f"{prediction.metric} {prediction.values[-1]:.4g}" if prediction is not None else ""
-        self.predict.set_words(f"Predicted: {expected}" if expected else "Predict first…")
-        self.unpredict.setVisible(prediction is not None)
+        self._expected.setText(f"Predicted: {expected}")
+        self._expected.setVisible(bool(expected))
+        self.unpredict.setVisible(bool(expected))
 
     def ask_run(self) -> None:
         """Start it, or go to the field that is wrong. The second click of a double click starts nothing."""
@@ -426,12 +451,13 @@ class NextRun(QWidget):
         """Shows the cost: time first, then what it uses; for a site, the time in other words."""
         there, second = self.where.cost()
         self.cost.set_text(there or time)
-        self._cost2 = second if there else _FREE
+        self._cost2 = second if there else ""
         self._show_cost("" if self.run.isEnabled() else self.run.toolTip())
 
     def _show_cost(self, reason: str) -> None:
         """Show below the time what the run uses, or why it cannot run now."""
         self.cost2.setText(reason or self._cost2)
+        self.cost2.setVisible(bool(self.cost2.text()))
         wrong = any(one.code not in (SEVERAL, *WAITS) for one in self.problems())
         set_role(self.cost2, "bad" if wrong else "2", "tone")
 

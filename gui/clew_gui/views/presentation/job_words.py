@@ -136,22 +136,22 @@ def countdown(news: JobStatus, now: float) -> str:
     return f"Ends in {words.about(left)}" if left > 0 else "Its time is up"
 
 
-def link_words(job: JobModel, now: float) -> tuple[str, str, str]:
-    """Returns text, icon and tone of the link to a job, for the status line."""
+def link_words(job: JobModel, now: float) -> str:
+    """Returns what is known of the link to a job."""
     news, state = job.news, str(job.link.state)
     if news.over:
-        return f"{job.title}: the job is over", "server", "text3"
+        return f"{job.title}: the job is over"
     if job.locked is not None:
-        return f"{job.title}: log in to follow", "key", "warn"
+        return f"{job.title}: log in to follow"
     if news.stage is not JobStage.RUNNING:
         text = words.clause(news.text) or STAGE_WORDS[news.stage].lower()
-        return f"{job.title}: {text}", "clock", "bad" if news.blocked else "warn"
+        return f"{job.title}: {text}"
     if state == "LIVE":
-        return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}", "link", "ok"
+        return f"{node_of(job, news)}: live{f', {job.route}' if job.route else ''}"
     if state == "STALE":
-        return silence(job, news, now), "unlink", "stale"
+        return silence(job, news, now)
     text = words.clause(news.text if news.problem is not None else job.link.text or "connecting")
-    return f"{job.title}: {text}{f'; {job.route}' if job.route else ''}", "link", "warn"
+    return f"{job.title}: {text}{f'; {job.route}' if job.route else ''}"
 
 
 def pill_words(job: JobModel) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QSlider, QToolButton, QWidget
 
 from clew_gui.charts.kit.ticks import XUnit
@@ -21,7 +21,6 @@ from clew_gui.views.theme.parts import (
     PICTURES,
     Appearance,
     Button,
-    IconButton,
     Segments,
     column,
     export_button,
@@ -107,7 +106,7 @@ class PlotControls(QWidget):
     page_changed = Signal(str)
     """A page of ``views.plots.pages``."""
 
-    def __init__(self, appearance: Appearance, export: Callable[[str], object]) -> None:
+    def __init__(self, appearance: Appearance, export: Callable[[str], object], copy: QAction) -> None:
         super().__init__()
         self.page = "curves"
         """The page that is shown."""
@@ -143,14 +142,11 @@ class PlotControls(QWidget):
         self.smoothing.setFixedWidth(96)
         keep_from_wheel(self.smoothing)
         self.smoothing.setAccessibleName("Smoothing")
-        self.smoothing.setToolTip("Smoothing; the raw curve stays visible in the background")
         self._smooth_word = label("Smoothing", "body", "2")
         self._smooth_word.setBuddy(self.smoothing)
-        self.copy = IconButton(
-            appearance, "copy", "Copy the plots as a picture", "Copy the plots as a picture (Ctrl+Shift+C)"
-        )
         kinds = {**PICTURES, "csv": "Values, CSV…"}
         self.export = export_button(appearance, "Export the plots", kinds, export, " (Ctrl+Shift+S)")
+        self.export.menu().addAction(copy)
         row(
             self.pages,
             self.units,
@@ -161,7 +157,6 @@ class PlotControls(QWidget):
             self.smoothing,
             None,
             self.reset,
-            self.copy,
             self.export,
             parent=self,
         )
@@ -252,7 +247,7 @@ class RunView(QWidget):
         self.card.hide()
         self.study = StudyBar(appearance)
         self.plots = ConvergencePlots(appearance)
-        self.controls = PlotControls(appearance, self.plots.export)
+        self.controls = PlotControls(appearance, self.plots.export, actions["copy_picture"])
         self.pulse = PulseSection(appearance, self.plots.canvas)
         self.plots.below = self.pulse.for_file
         box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))
@@ -285,7 +280,7 @@ class RunView(QWidget):
 
     def _smooth(self, percent: int) -> None:
         self.plots.change(smoothing=percent / 100)
-        text = f"{self.plots.smoothing_text()}. The raw curve stays visible in the background."
+        text = f"{self.plots.smoothing_text()}. Faint: lowest to highest value. Number at the right: the last value."
         self.controls.smoothing.setToolTip(text)
 
     def show_plots(self, card: ExerciseCard) -> None:

@@ -1,4 +1,4 @@
-"""The bars of the window: the top bar, the head of the open exercise with its tabs, and the status line."""
+"""The bars of the window: the top bar, and the head of the open exercise with its tabs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEIGHT = 44
 
 
 class TopBar(QWidget):
-    """Shows where runs go; the pill opens what is known of that place."""
+    """Shows where runs go; the pill says what is known of that place, and opens all of it."""
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
@@ -33,6 +33,7 @@ class TopBar(QWidget):
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
         self._appearance = appearance
         self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and the state of the link")
+        self._facts: dict[str, str] = {}
         self._theme = IconButton(appearance, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
         self._theme.clicked.connect(actions["theme"].trigger)
         gear = IconButton(appearance, "gear", "Settings", "Settings (Ctrl+,)")
@@ -56,6 +57,16 @@ class TopBar(QWidget):
         """The place and its link."""
         self.site.set_words(text)
         self.site.set_glyph(glyph, ink)
+
+    def show_fact(self, place: str, text: str) -> None:
+        """Shows a fact on the pill's tooltip: of the link, the queue, the agent or the data."""
+        self._facts[place] = text
+        self.site.setToolTip("\n".join(filter(None, (*self._facts.values(), "Click to see more."))))
+        self.site.setAccessibleDescription(self.site.toolTip())
+
+    def fact(self, place: str) -> str:
+        """Returns the text of a fact."""
+        return self._facts.get(place, "")
 
     def retheme(self) -> None:
         """Shows on the button what it would change to."""
@@ -118,46 +129,3 @@ class ExerciseHead(QWidget):
         """Shows another exercise's title."""
         self.title.setText(card.title)
         self.subtitle.set_text(card.subtitle)
-
-
-# --- Status line ------------------------------------------------------------------------------------------------------
-# The line at the bottom: link, queue, agent and data, in plain words.
-
-
-STATUS_HEIGHT = 28
-
-
-class StatusLine(QWidget):
-    """Up to four facts with an icon each."""
-
-    PLACES = ("link", "queue", "agent", "data")
-
-    def __init__(self, appearance: Appearance) -> None:
-        super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setFixedHeight(max(STATUS_HEIGHT, self.fontMetrics().height() + 10))
-        glyphs = {"link": "link", "queue": "clock", "agent": "chip", "data": "data"}
-        self._glyphs = {place: Glyph(appearance, glyphs[place], "text3", 14) for place in self.PLACES}
-        self._texts = {place: Elided("", "caption", "2") for place in self.PLACES}
-        box = row(gap=6, margins=(16, 0, 16, 0), parent=self)
-        for place in self.PLACES:
-            self._texts[place].setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-            box.addWidget(self._glyphs[place])
-            box.addWidget(self._texts[place])
-            box.addSpacing(12)
-            self._glyphs[place].hide()
-            self._texts[place].hide()
-        box.addStretch(1)
-
-    def show_fact(self, place: str, text: str, glyph: str = "", tone: str = "text3") -> None:
-        """Shows one fact; an empty text hides it."""
-        self._texts[place].set_text(text)
-        self._texts[place].setVisible(bool(text))
-        self._glyphs[place].setVisible(bool(text))
-        if glyph:
-            self._glyphs[place].set_glyph(glyph, tone)
-
-    def text(self, place: str) -> str:
-        """Returns the text of a fact."""
-        return self._texts[place].whole()

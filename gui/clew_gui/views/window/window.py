@@ -16,7 +16,7 @@ from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
 from clew_gui.views.theme.parts import Appearance, IconButton, column, line, native_keys, panel, tab_in_order
-from clew_gui.views.window.bars import ExerciseHead, StatusLine, TopBar
+from clew_gui.views.window.bars import ExerciseHead, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
 
@@ -43,7 +43,7 @@ class Strip(QWidget):
 
 
 class MainWindow(QMainWindow):
-    """Shows the top bar, three columns with messages over them, and the status line. ``may_close`` is asked before
+    """Shows the top bar, and three columns with messages over them. ``may_close`` is asked before
     it closes."""
 
     painted = Signal()
@@ -63,7 +63,6 @@ class MainWindow(QMainWindow):
         self.run_view = RunView(appearance, self.actions_)
         self.bottom = BottomPanel(appearance, self.actions_)
         self.next_run = NextRun(appearance)
-        self.status = StatusLine(appearance)
         self.may_close: Callable[[], bool] = lambda: True
         self._folds = dict(state.folds)
         self._sizes = state
@@ -99,7 +98,7 @@ class MainWindow(QMainWindow):
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
-        box = column(self.top, line(), self._columns, line(), self.status, gap=0, parent=whole)
+        box = column(self.top, line(), self._columns, gap=0, parent=whole)
         box.setStretchFactor(self._columns, 1)
         self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
@@ -219,8 +218,7 @@ class MainWindow(QMainWindow):
         )
 
     def fit_screen(self) -> None:
-        """Fits the window to the screen once it is shown and the size of the title bar is known, so that the status
-        line is visible."""
+        """Fits the window to the screen once it is shown and the size of the title bar is known."""
         if not self.isMaximized() and not self.isFullScreen():
             self.fit_into(self.screen().availableGeometry())
 
