@@ -396,7 +396,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     that revision (``revisions``); 0: with the very same file only. ``datasets`` are the accepted data sets, the default
     first; empty when the exercise needs none. ``tries`` says what a trained run can be asked: "classes", the
     probabilities of an image's classes; "code", what an image is encoded as and what is decoded from a code; empty for
-    nothing. A file that cannot be imported becomes a card with
+    nothing. ``plays``: it is small enough to be trained again after each change. A file that cannot be imported becomes a card with
     ``problem``.
     """
 
@@ -433,6 +433,7 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     known."""
     file: str = ""
     tries: str = ""
+    plays: bool = False
     problem: Problem | None = None
 
 

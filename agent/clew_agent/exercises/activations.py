@@ -62,6 +62,7 @@ class Activations(lesson.Exercise[ActivationsSettings]):
     summary = "Train a deep network with sigmoid, tanh and ReLU, and see where the gradient gets lost."
     datasets = ("mnist", "digits")
     revision = 1
+    plays = True
     tries = "classes"
     jit = True
 

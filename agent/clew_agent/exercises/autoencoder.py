@@ -94,6 +94,7 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
     summary = "Reduce an image to a few numbers, draw it again from them, and beat principal components."
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     revision = 1
+    plays = True
     tries = "code"
     jit = True
 

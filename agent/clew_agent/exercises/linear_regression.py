@@ -60,6 +60,7 @@ class LinearRegression(lesson.Exercise[LinearRegressionSettings]):
     minutes = 10
     summary = "Fit a line to four points and race optimizers against plain gradient descent."
     revision = 1
+    plays = True
     jit = True
 
     def surfaces(self) -> tuple[lesson.SurfaceSpec, ...]:

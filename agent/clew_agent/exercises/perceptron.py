@@ -134,6 +134,7 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
     minutes = 30
     summary = "Watch a small network bend the line between two classes, unit by unit and step by step."
     revision = 1
+    plays = True
     jit = True
 
     def build(self, setup: lesson.Setup[PerceptronSettings]) -> lesson.Model:

@@ -32,6 +32,7 @@ class Softmax(lesson.Exercise[SoftmaxSettings]):
     datasets = ("mnist", "digits", "fashion-mnist", "cifar10")
     jit = True
     revision = 1
+    plays = True
     tries = "classes"
     seedless = lesson.needs(order="file")
 

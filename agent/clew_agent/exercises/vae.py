@@ -58,6 +58,7 @@ class Vae(lesson.Exercise[VaeSettings]):
     summary = "Put all digits on a plane, and draw those that nobody wrote."
     datasets = ("mnist", "digits", "fashion-mnist")
     revision = 1
+    plays = True
     tries = "code"
     jit = True
 

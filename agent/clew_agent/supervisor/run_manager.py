@@ -4,6 +4,7 @@ together."""
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -66,6 +67,8 @@ class RunManager:
         before = read_record(record)
         self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
+        self._discarded: set[str] = set()
+        """Runs that nobody keeps, whose folders go as soon as their processes have gone."""
         self._cancelled: dict[str, RunSpec] = {}
         self._begun = dict(before.begun)
         self._stopped = set(before.stopped)
@@ -254,15 +257,21 @@ class RunManager:
     def stop(self, request: Stop, caller: Caller) -> Reply | None:
         """End a run: out of the queue, after the block, or at once. One that has ended already is no error. A command's
         agent leaves a run alone that it has not started itself."""
+        if request.discard and self.registry.find(request.run) is None:
+            return Done(run=request.run)
         tracked = self.registry.get(request.run)
         if self._asked_for and request.run not in self._queue:
             return Done(run=request.run)
+        if request.discard:
+            self._discarded.add(request.run)
         if self._job and (self._queue.position(request.run) or self._at_work(tracked)):
             self._stopped.add(request.run)
             self._keep_record()
         if self._queue.cancel(request.run):
             self._take_out(tracked)
+            self._remove_if_discarded(tracked)
         elif not self._at_work(tracked):
+            self._remove_if_discarded(tracked)
             return Done(run=request.run)
         elif not self._control.reachable(request.run):
             # Nothing to save yet, and nobody there who could stop by itself; or one that ends already, asked twice.
@@ -349,6 +358,7 @@ class RunManager:
         if tracked is not None:
             self._put_back(tracked)
             guard_mark.forget(tracked.folder.path)
+            self._remove_if_discarded(tracked)
         self._queue.ended(run)
         self._to_kill.pop(run, None)
         self._keep_record()
@@ -392,6 +402,16 @@ class RunManager:
             except OSError as error:
                 _log.info("The folder of the cancelled run %s stays: %s", tracked.run, error)
         self.registry.touch()
+
+    def _remove_if_discarded(self, tracked: TrackedRun) -> None:
+        """Removes the folder of a run that nobody keeps, unless one of its processes is still there: then it goes with
+        the last one."""
+        if tracked.run in self._discarded and not self._is_worked_on(tracked):
+            self._discarded.discard(tracked.run)
+            self._cancelled.pop(tracked.run, None)
+            shutil.rmtree(tracked.folder.path, ignore_errors=True)
+            self.registry.remove(tracked.run)
+            self._keep_record()
 
     def _recall(self, cancelled: Iterable[RunSpec]) -> None:
         """List the runs again that left the queue of an earlier agent before they began."""

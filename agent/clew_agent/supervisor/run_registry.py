@@ -92,6 +92,13 @@ class RunRegistry:
         self._followed.add(tracked.run)
         self.touch()
 
+    def remove(self, run: str) -> None:
+        """Forgets a run whose folder has gone."""
+        del self.runs[run]
+        self._followed.discard(run)
+        self._resting.pop(run, None)
+        self.touch()
+
     def claim(self, run: str) -> TrackedRun | None:
         """Returns the run, no matter who made it, as this agent's own from now on; None when it has no journal and
         was not to begin here."""
@@ -151,9 +158,7 @@ class RunRegistry:
         except OSError:
             return  # a shared file system that stumbles, or no descriptor left: nothing is removed for that
         for run in [run for run in self.runs if run not in names and not self.runs[run].cancelled]:
-            del self.runs[run]  # someone removed its folder
-            self._followed.discard(run)
-            self.touch()
+            self.remove(run)  # someone removed its folder
         self._look_at_resting()
         known = self.runs.keys() | self._foreign | set(self._unread)
         self._unread.extend(sorted(name for name in names - known if is_run_id(name)))

@@ -72,8 +72,13 @@ class RunRecord:
         if run not in self.numbers:
             self.refresh()
         if run not in self.numbers:
-            self._append(RunLine(run=run, number=self._next(), time=time.time()), lasting)
+            self._append(RunLine(run=run, number=self.next_number, time=time.time()), lasting)
         return self.numbers[run]
+
+    @property
+    def next_number(self) -> int:
+        """The number that a new run would get."""
+        return max(self._taken, default=0) + 1
 
     def number_all(self, runs: Iterable[str], keep: bool = True) -> dict[str, int]:
         """The numbers of ``runs``, which come in the order in which they began. New ones are given for good.
@@ -81,14 +86,14 @@ class RunRecord:
         With ``keep`` false, or when the disk refuses, new ones get the numbers that they would be given.
         """
         found: dict[str, int] = {}
-        spare = itertools.count(self._next())
+        spare = itertools.count(self.next_number)
         before = len(self.numbers)
         for run in runs:
             try:
                 known = self.number(run, lasting=False) if keep else self.numbers.get(run)
             except OSError:
                 known, keep = None, False
-                spare = itertools.count(self._next())
+                spare = itertools.count(self.next_number)
             found[run] = next(spare) if known is None else known
         if len(self.numbers) > before:
             with suppress(OSError):  # they are written: a power cut alone could take them
@@ -99,12 +104,9 @@ class RunRecord:
         """Notes something of a run, now. Raises ``OSError`` if the disk refuses."""
         self._append(msgspec.structs.replace(line, time=time.time()))
 
-    def _next(self) -> int:
-        return max(self._taken, default=0) + 1
-
     def _take(self, line: RunLine) -> None:
         if line.number and line.run not in self.numbers:
-            self.numbers[line.run] = number = line.number if line.number not in self._taken else self._next()
+            self.numbers[line.run] = number = line.number if line.number not in self._taken else self.next_number
             self._taken.add(number)
         if line.forgotten:
             self.forgotten.add(line.run)

@@ -211,9 +211,13 @@ class RunTable:
         """Returns this computer's copy of the run."""
         return Mirror(self._places.mirrors / run)
 
-    def add(self, spec: RunSpec, lasting: bool = True) -> RunModel:
-        """The model of a run that is new here. Raises ``OSError`` if the disk refuses to keep its number."""
-        number = self.record.number(spec.run, lasting)
+    def add(self, spec: RunSpec, lasting: bool = True, kept: bool = True) -> RunModel:
+        """The model of a run that is new here. Raises ``OSError`` if the disk refuses to keep its number. One that is
+        not ``kept`` has the next free number, for as long as it is free."""
+        number = self.record.number(spec.run, lasting) if kept else self.record.next_number
+        for other in self.models.values() if kept else ():
+            if other.number == number:  # not kept so far
+                other.number = self.record.next_number
         where = self.record.where.get(spec.run, "")
         model = RunModel(spec, number, self._places.mirrors / spec.run, where or self._here)
         model.elsewhere = bool(where)

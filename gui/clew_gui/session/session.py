@@ -155,8 +155,8 @@ class Session:
         """
         return self.start_runs((spec,), place)[0]
 
-    def _start_here(self, spec: RunSpec) -> None:
-        self._runs.add(spec, lasting=False)
+    def _start_here(self, spec: RunSpec, kept: bool) -> None:
+        self._runs.add(spec, lasting=False, kept=kept)
         self._intake.started.add(spec.run)
         self._link_here().ask(StartRun(spec=spec))
 
@@ -173,11 +173,12 @@ class Session:
         self._runs.add(spec, lasting=False)
         self._link_here().adopt(spec.run)
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None, kept: bool = True) -> tuple[str, ...]:
         """Ask for several runs and return their ids. At a place on a site one job begins them in this order, each as
         soon as there are devices for it. Their models exist at once. Raises ``ProblemError`` like ``start_run``.
 
-        A spec with the id of a run whose job is over continues that run in the new job."""
+        A spec with the id of a run whose job is over continues that run in the new job. Not ``kept``: tries on this
+        computer, which have no number for good until ``keep`` is called, and may be discarded."""
         self._check_live()
         for spec in specs:
             card = find_card(self._intake.catalogue.exercises, spec.exercise)
@@ -191,7 +192,7 @@ class Session:
                     self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
             if place is None or (place.site in ("", LOCAL) and not place.job):
                 for spec in named:
-                    self._start_here(spec)
+                    self._start_here(spec, kept)
             else:
                 self._start_there(named, place)
         except OSError as error:
@@ -199,6 +200,18 @@ class Session:
         with suppress(OSError):  # a disk is waited for when the agent is running already
             self._record.settle()
         return tuple(spec.run for spec in named)
+
+    def keep(self, run: str) -> None:
+        """Give a try its number for good. Raises ``ProblemError`` if the disk refuses."""
+        try:
+            self.runs[self._known(run)].number = self._record.number(run)
+        except OSError as error:
+            raise self._unrecorded(error) from None
+
+    def discard(self, run: str) -> None:
+        """End a try at once and remove it, here and at the agent. Raises ``ProblemError`` if the disk refuses."""
+        self._ask(run, Stop(run=run, now=True, discard=True))
+        self.forget(run)
 
     def continue_study(
         self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None

@@ -109,10 +109,12 @@ class Unpause(Request, frozen=True, kw_only=True, tag="unpause"):
 
 
 class Stop(Request, frozen=True, kw_only=True, tag="stop"):
-    """Ends a run: after the current block with a checkpoint, or ``now`` (killed, sealed). Cancels a queued one."""
+    """Ends a run: after the current block with a checkpoint, or ``now`` (killed, sealed). Cancels a queued one.
+    ``discard``: its folder is removed as soon as its processes have gone."""
 
     run: str
     now: bool = False
+    discard: bool = False
 
 
 class MoveRun(Request, frozen=True, kw_only=True, tag="move"):

@@ -211,6 +211,19 @@ def test_taking_out_lets_those_behind_move_up_and_the_next_begin(open_agent: Ope
     assert viewer.wait_state(small, RunState.RUNNING).devices == ("Stand-in GPU (1)",)
 
 
+def test_a_discarded_run_leaves_nothing_whether_it_trains_waits_or_has_ended(open_agent: Opener) -> None:
+    agent, viewer = open_agent()
+    done = viewer.start(stand_in_spec(steps=5))
+    viewer.wait_state(done, RunState.FINISHED)
+    trains, waits = queued(viewer, 2)
+    for run in (done, waits, trains, trains, "nobody"):
+        assert viewer.ask(Stop(run=run, now=True, discard=True)) == Done(run=run)
+    wait_for(lambda: not viewer.statuses(), "the agent forgets them")
+    wait_for(lambda: not list(agent.places.runs.iterdir()), "their folders go")
+    last = viewer.start(stand_in_spec(steps=5))
+    assert viewer.wait_state(last, RunState.FINISHED).attempt == 1
+
+
 # --- Successors -------------------------------------------------------------------------------------------------------
 
 
