@@ -396,8 +396,8 @@ class ExerciseCard(msgspec.Struct, frozen=True, kw_only=True):
     that revision (``revisions``); 0: with the very same file only. ``datasets`` are the accepted data sets, the default
     first; empty when the exercise needs none. ``tries`` says what a trained run can be asked: "classes", the
     probabilities of an image's classes; "code", what an image is encoded as and what is decoded from a code; empty for
-    nothing. ``plays``: it is small enough to be trained again after each change. A file that cannot be imported becomes a card with
-    ``problem``.
+    nothing. ``plays``: it is small enough to be trained again after each change. A file that cannot be imported becomes
+    a card with ``problem``.
     """
 
     id: str

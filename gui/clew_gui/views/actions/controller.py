@@ -260,6 +260,14 @@ class WindowController(QObject):
             self.model.pin(run.id if on else "")
             self.refresh(Change.DRAWN)
 
+    def drop(self, run: str) -> None:
+        """A try was discarded: its row and its curve go."""
+        chosen = self.model.choices
+        chosen.recent = [one for one in chosen.recent if one != run]
+        self._dirty.discard(run)
+        self._started.discard(run)
+        self.window.bottom.model.remove(run)
+
     def runs_changed(self) -> None:
         """Runs were taken out of the list, or came back."""
         self.model.choose()

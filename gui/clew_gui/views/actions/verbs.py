@@ -16,6 +16,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import AgentSettings, CodeDialog, SettingsDialog, TextDialog
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.play import Play
 from clew_gui.views.actions.processes import TensorFlowSetup
 from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
 from clew_gui.views.actions.site_actions import SiteActions
@@ -57,6 +58,7 @@ class WindowActions(QObject):
         self.studies = StudyActions(window, controller, places)
         self.recordings = Recordings(window, controller)
         self.runs = RunActions(window, controller)
+        self.play = Play(controller)
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
         self.setup.installed.connect(lambda: controller.model.session.renew_agent())

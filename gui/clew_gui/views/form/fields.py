@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QSizePolicy,
+    QSlider,
     QStyle,
     QStyleOptionComboBox,
     QStylePainter,
@@ -27,7 +28,17 @@ from PySide6.QtWidgets import (
 from clew_gui.base.tokens import DARK, LIGHT
 from clew_gui.views.theme.parts import column
 from clew_gui.views.theme.theme import font
-from clew_shared.params import MOST_POINTS, Kind, ParamSpec, PlanePoint, Value, format_value, points_text, read_points
+from clew_shared.params import (
+    MOST_POINTS,
+    Kind,
+    ParamSpec,
+    PlanePoint,
+    Value,
+    convert,
+    format_value,
+    points_text,
+    read_points,
+)
 
 _NO_RUN = "None"
 _AROUND = 40
@@ -146,6 +157,62 @@ class NumberEdit(QLineEdit):
             return
         result = stepped(self._spec, value, up, big)
         self.set_value(self._spec.type.python(result))
+
+
+class NumberSlider(QSlider):
+    """Moves the number of a field along the values that make sense for it: those near its default where they are best
+    looked at by their logarithm, else from its least to its most."""
+
+    _PLACES = 200
+
+    def __init__(self, spec: ParamSpec, editor: Editor) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._spec, self._editor = spec, editor
+        self._ends = slider_ends(spec)
+        self.setRange(0, self._PLACES)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAccessibleName(f"{spec.label}, slider")
+        keep_from_wheel(self)
+        editor.edited.connect(self._follow)
+        self.valueChanged.connect(self._move)
+        self._follow()
+
+    def _follow(self) -> None:
+        value, problem = convert(self._spec, self._editor.raw())
+        if problem is None and isinstance(value, int | float) and not self.isSliderDown():
+            low, high = map(self._scale, self._ends)
+            with QSignalBlocker(self):
+                self.setValue(round(self._PLACES * (self._scale(float(value)) - low) / (high - low)))
+
+    def _move(self, place: int) -> None:
+        low, high = map(self._scale, self._ends)
+        value = low + (high - low) * place / self._PLACES
+        value = 10**value if self._spec.log else value
+        self._editor.set_value(
+            self._spec.type.python(round(value) if self._spec.kind == "int" else float(f"{value:.2g}"))
+        )
+
+    def _scale(self, value: float) -> float:
+        return math.log10(max(value, self._ends[0])) if self._spec.log else value
+
+
+_FEW: Final = 20.0
+"""A limit up to which a slider goes whatever the default is."""
+
+
+def slider_ends(spec: ParamSpec) -> tuple[float, float]:
+    """The least and the most value of a number's slider, inside its limits: by its logarithm a hundred times less and
+    more than the default (ten times for whole numbers), else from its least to its most, or to four times the default
+    where that is far away."""
+    usual = float(spec.default) if isinstance(spec.default, int | float) else 0.0
+    least = spec.ge if spec.ge is not None else spec.gt or 0.0
+    most = math.inf if spec.le is None else spec.le
+    if spec.lt is not None:
+        most = spec.lt - 0.005 * (spec.lt - least)
+    if spec.log:
+        usual, far = usual or 0.01, 10.0 if spec.kind == "int" else 100.0
+        return max(usual / far, least), min(usual * far, most)
+    return least, most if most <= _FEW else min(most, 4 * usual or _FEW)
 
 
 _PROSE = frozenset({"note"})

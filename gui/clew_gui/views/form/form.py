@@ -10,7 +10,7 @@ import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QSizePolicy, QToolButton, QWidget
 
-from clew_gui.views.form.fields import Editor, RunEdit, make_editor
+from clew_gui.views.form.fields import Editor, NumberSlider, RunEdit, make_editor
 from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
@@ -81,6 +81,8 @@ class FormRow:
         self.remark: Problem | None = None
         """The problem with the value that was found elsewhere."""
         self._offer: Button | None = None
+        self._slider: NumberSlider | None = None
+        self._slides = False
         self.visible = True
         self.folded = False
         self.label = label(spec.label)
@@ -134,6 +136,17 @@ class FormRow:
             QWidget.setTabOrder(self.editor.widget(), self._offer)
         return self._offer
 
+    def show_slider(self, on: bool) -> None:
+        """Shows or hides a slider below a number that has a default."""
+        if on and self._slider is None and self.spec.type.number and self.spec.default is not None:
+            self._slider = NumberSlider(self.spec, self.editor)
+            place = self._form.getWidgetPosition(self.error)
+            self._form.insertRow(place[0], "", self._slider)  # type: ignore[index]  # the stubs know no pair
+            QWidget.setTabOrder(self.editor.widget(), self._slider)
+        if self._slider is not None:
+            self._slides = on
+            self.show_row(self.visible)
+
     @property
     def changed(self) -> bool:
         """Whether a field that matters says something else than usual, or something wrong."""
@@ -177,6 +190,8 @@ class FormRow:
         """A field that does not matter with the other values is not there."""
         self.visible = visible
         self._form.setRowVisible(self._line, visible and not self.folded)
+        if self._slider is not None:
+            self._form.setRowVisible(self._slider, self._slides and visible and not self.folded)
 
 
 def without_name(found: Problem) -> str:
@@ -295,6 +310,11 @@ class ParamForm(QWidget):
             form_row.editor.set_value(values.get(name, form_row.spec.default))
         self._quiet = False
         self._edited()
+
+    def show_sliders(self, on: bool) -> None:
+        """Shows or hides a slider below each number."""
+        for form_row in self._rows.values():
+            form_row.show_slider(on)
 
     def offer_runs(self, runs: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         """Offer earlier runs, by exercise, where one of them may be the value: (folder, words) pairs."""

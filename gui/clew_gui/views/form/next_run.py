@@ -129,6 +129,14 @@ class NextRun(QWidget):
         self.cost2 = label("", "caption", "2", wrap=True)
         self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
+        self.play = Button(
+            appearance, "Play", "", "", "Train again at once after each change, without a row for each"
+        )
+        self.play.setCheckable(True)
+        self.play.hide()
+        self.play.toggled.connect(lambda on: self.form.show_sliders(on))
+        self.keep = Button(appearance, "Keep", "quiet", "pin", "Keep the last try as a run like any other, and play on")
+        self.keep.hide()
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
         self.compare = Button(
             appearance, "Compare settings", "quiet", "rate", "Several runs, or what you expect of one"
@@ -156,10 +164,10 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), margins=(16, 12, 16, 6))
-        more = row(self.compare, self.code, None, gap=0)
+        more = row(self.compare, self.code, self.keep, None, gap=0)
         expected = row(self._expected, self.unpredict, None, gap=4)
         over = (self.cost, self.cost2, self.data_choice.choose, expected)
-        self._foot = foot = column(*over, 4, self.run, more, gap=3, margins=(16, 12, 16, 8))
+        self._foot = foot = column(*over, 4, row(self.run, self.play, gap=6), more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
         QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
 
@@ -177,6 +185,7 @@ class NextRun(QWidget):
 
     def set_card(self, card: ExerciseCard) -> None:
         """Show the form of another exercise; what was typed for it before is still there."""
+        self.play.setChecked(False)  # before a field of another form changes
         if self._card is not None:
             self._drafts[self._card.id] = self._draft()
         self._card = card
@@ -184,6 +193,7 @@ class NextRun(QWidget):
         self._replace_form(card)
         self._fill_choices(card)
         self.where.open_exercise(card.id)
+        self._offer_play()
         self.race.setVisible(bool(card.races))
         self.range.setVisible(card.kind == "training" and any(one.name == RATE and one.live for one in card.params))
         draft = self._drafts.get(card.id)
@@ -257,7 +267,13 @@ class NextRun(QWidget):
         chosen = self.where.choice()
         self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
         self.data_choice.set_elsewhere(chosen.key != HERE)
+        self._offer_play()
         self._changed()
+
+    def _offer_play(self) -> None:
+        """Small exercises play on this computer; another exercise or another place ends it."""
+        self.play.setChecked(False)
+        self.play.setVisible(self._card is not None and self._card.plays and self.where.choice().key == HERE)
 
     def spec(self) -> RunSpec:
         """Returns the spec that would run, without a run id; a wrong field counts as its default."""

@@ -1,0 +1,117 @@
+"""*Play*: a small exercise is trained again at once after each change of its settings, without a row for each try."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtCore import QObject
+
+from clew_gui.session.runs import RunModel
+from clew_gui.views.actions.controller import WindowController
+from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.spec import RunSpec
+
+
+class Play(QObject):
+    """Starts a try for what the form says, in place of the one before. A setting that may change while a run trains
+    changes in the running one. While a knob is moved, a try begins as soon as the one before has shown its first point;
+    where the knob rests, the last one begins. Runs that somebody asked for go first. The last try stays as a run."""
+
+    def __init__(self, controller: WindowController) -> None:
+        super().__init__(controller)
+        self._controller, self._window, self._model = controller, controller.window, controller.model
+        self._try = ""
+        self._asked: RunSpec | None = None
+        self._wanted: RunSpec | None = None
+        form = self._window.next_run
+        form.play.toggled.connect(self._switch)
+        form.edited.connect(self._edited)
+        form.keep.clicked.connect(self._keep)
+        form.run_asked.connect(lambda _spec: form.play.setChecked(False))
+        self._window.head.tabs.currentChanged.connect(self._leave)
+        controller.bridge.news.connect(lambda _changes: self._go_on())
+
+    @property
+    def _run(self) -> RunModel | None:
+        return self._model.session.runs.get(self._try)
+
+    def _leave(self, tab: int) -> None:
+        if tab != 1:
+            self._window.next_run.play.setChecked(False)
+
+    def _switch(self, on: bool) -> None:
+        if on:
+            self._asked = None
+            self._edited()
+            return
+        run = self._run
+        if run is not None and run.state not in TERMINAL:
+            with self._controller.refusals():
+                self._model.session.stop(run.id)
+        self._keep()
+
+    def _keep(self) -> None:
+        """The last try becomes a run like any other; what follows is another one."""
+        if self._run is not None:
+            with self._controller.refusals():
+                self._model.session.keep(self._try)
+        self._show_try("")
+
+    def _show_try(self, run: str) -> None:
+        self._try = run
+        self._window.next_run.keep.setVisible(bool(run))
+
+    def _edited(self) -> None:
+        form = self._window.next_run
+        if form.play.isChecked() and form.run.isEnabled():
+            self._wanted = msgspec.structs.replace(form.spec(), preset="")  # which has the same values
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Starts what is wanted, unless that is what trains, or it has to wait."""
+        form, run = self._window.next_run, self._run
+        if not form.play.isChecked():
+            return
+        before = self._before_it()
+        form.play.setToolTip(f"Run {before} goes first" if before else "")
+        if before:
+            if run is not None and run.state is RunState.RUNNING:
+                self._model.session.stop(run.id)
+        elif self._wanted not in (None, self._asked) and not self._change_live(run) and not _is_starting(run):
+            self._begin(run)
+
+    def _before_it(self) -> int:
+        """The number of a run of this computer that somebody waits for; 0: there is none."""
+        runs = self._model.session.runs.values()
+        ours = (run for run in runs if not run.site and run.id != self._try and not run.at_rest and not run.unread)
+        return next((run.number for run in ours if run.state not in TERMINAL), 0)
+
+    def _change_live(self, run: RunModel | None) -> bool:
+        """Changes the settings of the running try, if all that is wanted otherwise may change while it trains."""
+        wanted, asked = self._wanted, self._asked
+        if run is None or run.state is not RunState.RUNNING or wanted is None or asked is None:
+            return False
+        other = {name: value for name, value in wanted.params.items() if asked.params.get(name) != value}
+        live = {spec.name for spec in self._model.card.params if spec.live}
+        alike = msgspec.structs.replace(wanted, params=asked.params) == asked and other.keys() <= live
+        if not alike:
+            return False
+        for name, value in other.items():
+            self._model.session.set_live(run.id, name, float(str(value)))
+        self._asked = wanted
+        return True
+
+    def _begin(self, before: RunModel | None) -> None:
+        session, controller = self._model.session, self._controller
+        self._asked = self._wanted  # what follows may edit the form, which asks for the same again
+        with controller.refusals():
+            if before is not None:
+                session.discard(before.id)
+                controller.drop(before.id)
+            runs = session.start_runs((self._wanted,) if self._wanted is not None else (), kept=False)
+            self._show_try(runs[0])
+            controller.await_runs(runs)
+
+
+def _is_starting(run: RunModel | None) -> bool:
+    """Whether a try has not shown anything yet."""
+    return run is not None and run.state not in TERMINAL and not run.fold.step
