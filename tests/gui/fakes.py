@@ -286,6 +286,7 @@ class FakeSession(Session):
     def __init__(self) -> None:
         self.runs = {}
         self.jobs = {}
+        self._added = 0
         self.asked: list[tuple[object, ...]] = []
         self.refusal: Exception | None = None
         self.closed = False
@@ -294,8 +295,8 @@ class FakeSession(Session):
 
     def add(self, exercise: str = "softmax", preset: str = "", **params: object) -> FakeRun:
         """A run that is known from the start."""
-        number = len(self.runs) + 1
-        spec = RunSpec(exercise=exercise, run=str(uuid.UUID(int=number)), preset=preset, params=params)  # type: ignore[arg-type]
+        number, self._added = len(self.runs) + 1, self._added + 1
+        spec = RunSpec(exercise=exercise, run=str(uuid.UUID(int=self._added)), preset=preset, params=params)  # type: ignore[arg-type]
         run = self.runs[spec.run] = FakeRun(spec.run, number, number - 1, spec)
         return run
 
@@ -371,7 +372,7 @@ class FakeSession(Session):
         self.tell(new=frozenset((run.id,)))
         return run.id
 
-    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None) -> tuple[str, ...]:
+    def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None, kept: bool = True) -> tuple[str, ...]:
         """New runs, queued; those of one job are noted together."""
         if place is None or len(specs) == 1:
             return tuple(self.start_run(spec, place) for spec in specs)
@@ -443,6 +444,15 @@ class FakeSession(Session):
         """Kept at once."""
         self._ask("annotate", run, note)
         self.runs[run].note = note
+
+    def keep(self, run: str) -> None:
+        """Noted."""
+        self._ask("keep", run)
+
+    def discard(self, run: str) -> None:
+        """Gone, whatever it does."""
+        self._ask("discard", run)
+        del self.runs[run]
 
     def forget(self, run: str) -> None:
         """Gone."""

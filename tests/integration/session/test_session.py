@@ -99,6 +99,32 @@ def test_a_second_run_waits_in_the_queue(window: Window) -> None:
     window.until_state(first, RunState.STOPPED)
 
 
+def test_tries_take_turns_at_one_number_and_what_nobody_keeps_leaves_nothing(new_window: Callable[..., Window]) -> None:
+    window = new_window()
+    session, places, ids = window.session, window.places, [""]
+    number = window.start(steps=5).number
+    for fault in ("", "hurries", ""):
+        spec = RunSpec(exercise="stand-in", params={"steps": 20, **({"fault": fault, **SLOW} if fault else {})})
+        if ids[-1]:
+            session.discard(ids[-1])
+        ids += session.start_runs((spec,), kept=False)
+        last = session.runs[ids[-1]]
+        assert last.number == number + 1
+        window.until_state(last, RunState.RUNNING if fault else RunState.FINISHED)
+    other = window.start(steps=5)
+    assert (other.number, last.number) == (number + 1, number + 2), "somebody asked for the other one"
+    session.keep(last.id)
+    window.until_state(other, RunState.FINISHED)
+    gone = set(ids[1:-1])
+    window.until(lambda: not gone & {path.name for path in places.runs.iterdir()})
+    assert not gone & ({path.name for path in places.mirrors.iterdir()} | set(session.runs))
+    session.close()
+    again = new_window()
+    again.until(lambda: len(again.session.runs) == 3)
+    assert sorted(run.number for run in again.session.runs.values()) == [number, number + 1, number + 2]
+    assert not again.problems
+
+
 def test_a_waiting_run_is_moved_taken_out_and_put_back_where_it_was(window: Window) -> None:
     first, *others = (window.start(steps=100_000, pause=0.02) for _ in range(4))
     window.until_state(first, RunState.RUNNING)

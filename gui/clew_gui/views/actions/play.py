@@ -26,7 +26,6 @@ class Play(QObject):
         form.play.toggled.connect(self._switch)
         form.edited.connect(self._edited)
         form.keep.clicked.connect(self._keep)
-        form.run_asked.connect(lambda _spec: form.play.setChecked(False))
         self._window.head.tabs.currentChanged.connect(self._leave)
         controller.bridge.news.connect(lambda _changes: self._go_on())
 

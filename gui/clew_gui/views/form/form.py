@@ -141,6 +141,7 @@ class FormRow:
         if on and self._slider is None and self.spec.type.number and self.spec.default is not None:
             self._slider = NumberSlider(self.spec, self.editor)
             place = self._form.getWidgetPosition(self.error)
+            self._slider.setFixedWidth(150)
             self._form.insertRow(place[0], "", self._slider)  # type: ignore[index]  # the stubs know no pair
             QWidget.setTabOrder(self.editor.widget(), self._slider)
         if self._slider is not None:

@@ -129,12 +129,10 @@ class NextRun(QWidget):
         self.cost2 = label("", "caption", "2", wrap=True)
         self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
-        self.play = Button(
-            appearance, "Play", "", "", "Train again at once after each change, without a row for each"
-        )
+        self.play = Button(appearance, "Play", "", "", "Train again at once after each change, without a row for each")
         self.play.setCheckable(True)
         self.play.hide()
-        self.play.toggled.connect(lambda on: self.form.show_sliders(on))
+        self.play.toggled.connect(self._show_play)
         self.keep = Button(appearance, "Keep", "quiet", "pin", "Keep the last try as a run like any other, and play on")
         self.keep.hide()
         self.code = Button(appearance, "Code", "quiet", "code", "Show the file that runs (Ctrl+U)")
@@ -269,6 +267,10 @@ class NextRun(QWidget):
         self.data_choice.set_elsewhere(chosen.key != HERE)
         self._offer_play()
         self._changed()
+
+    def _show_play(self, on: bool) -> None:
+        self.form.show_sliders(on)
+        set_role(self.play, "primarySmall" if on else "")
 
     def _offer_play(self) -> None:
         """Small exercises play on this computer; another exercise or another place ends it."""
@@ -455,6 +457,7 @@ class NextRun(QWidget):
             before, self._asked = self._asked, (self.spec(), self.clock())
             if self._asked[0] == before[0] and self._asked[1] - before[1] < AGAIN_S:
                 return
+            self.play.setChecked(False)
             spec = msgspec.structs.replace(self.spec(), prediction=self.prediction)
             self.predicted(None)
             self.run_asked.emit(spec)
