@@ -79,7 +79,9 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     and ``y`` are the range of a plane or a surface. ``answers``: each image
     comes with its class and the model's answer. ``threshold``: values above it are judged to be of class 1; it can be
     moved in the window. Where a run's threshold is the metric ``mean`` and as many standard deviations as the parameter
-    ``deviations`` says, the window says how many deviations a moved one is.
+    ``deviations`` says, the window says how many deviations a moved one is. ``grows``: maps of a plane are drawn as the
+    layers of a network; these two parameters are the number of its layers and of the units in each, and a click adds
+    or removes one.
     """
 
     id: str
@@ -96,6 +98,7 @@ class PictureSpec(msgspec.Struct, frozen=True, kw_only=True):
     deviations: str = ""
     x: tuple[float, float] = (-1.0, 1.0)
     y: tuple[float, float] = (-1.0, 1.0)
+    grows: tuple[str, ...] = ()
 
 
 def ImageGrid(id: str, title: str = "", *, columns: int = 0, every: Every = "evaluation") -> PictureSpec:  # noqa: A002, N802
@@ -193,14 +196,17 @@ def Plane(  # noqa: N802
     y: tuple[float, float] = (-1.0, 1.0),
     labels: tuple[str, ...] = (),
     every: Every = "evaluation",
+    grows: tuple[str, ...] = (),
 ) -> PictureSpec:
     """Functions of two inputs as maps: values [n, height, width], or [rows, columns, height, width] for maps in rows.
 
     The row of the highest y comes first; values go from 0 (class 0) to 1 (class 1). With (values, points [m, 2],
-    classes int [m]) the points are shown over each map.
+    classes int [m]) the points are shown over each map. Maps in rows may be the layers of a network: ``grows`` names
+    the parameters of how many layers it has, and how many units each of them has.
     """
     _check_ranges(x, y)
-    return PictureSpec(id=id, title=title or _title(id), form="plane", x=x, y=y, labels=labels, every=every)
+    title = title or _title(id)
+    return PictureSpec(id=id, title=title, form="plane", x=x, y=y, labels=labels, every=every, grows=grows)
 
 
 def Surface(  # noqa: N802

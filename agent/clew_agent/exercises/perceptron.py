@@ -171,8 +171,8 @@ class Perceptron(lesson.Exercise[PerceptronSettings]):
     metrics = lesson.CLASSIFICATION_METRICS
     plots = lesson.CLASSIFICATION_PLOTS
     pictures = (
+        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE), grows=("layers", "units")),
         lesson.Plane("answer", "Answer", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
-        lesson.Plane("units", "What each unit sees", x=(-EDGE, EDGE), y=(-EDGE, EDGE)),
         lesson.Surface("loss", "Loss over two weights", x=(-RANGE, RANGE), y=(-RANGE, RANGE)),
     )
     picture_seconds = 3.0

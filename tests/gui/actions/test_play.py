@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QSlider
 
 from clew_gui.app import Program
 from clew_gui.views.form.fields import NumberSlider
+from clew_gui.views.plots.pictures import PicturesView
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.lifecycle import RunState
 from tests.gui import fakes
@@ -140,6 +141,19 @@ def test_it_stops_when_the_page_is_left_and_the_last_try_stays(program: Program,
     assert not [one for one in form.form.findChildren(NumberSlider) if one.isVisibleTo(form)]
     change(program, "learning_rate", 0.5)
     assert "discard" not in [what for what, _ in asked(program)]
+
+
+def test_a_click_on_the_networks_drawing_is_trained_inside_the_limits(program: Program) -> None:
+    form = program.window.next_run
+    drawing = program.window.run_view.plots.page_of(PicturesView)
+    form.play.click()
+    the_try(program).begin(2000).train(100)
+    drawing.picked.emit("units+")
+    assert the_try(program).spec.params["units"] == 5
+    form.form.row("layers").editor.set_value(0)
+    drawing.picked.emit("layers-")
+    assert form.form.row("layers").value == 0
+    drawing.picked.emit("strangers+")
 
 
 def test_only_small_exercises_play_and_a_wrong_value_starts_nothing(program: Program) -> None:

@@ -31,7 +31,7 @@ from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.pictures.histogram import HistogramPicture
 from clew_gui.charts.pictures.images import Images
 from clew_gui.charts.pictures.page import EMPTY, PicturesChart
-from clew_gui.charts.pictures.planes import Planes, ScatterPicture
+from clew_gui.charts.pictures.planes import Network, Planes, ScatterPicture
 from clew_gui.charts.pictures.tables import Table
 from clew_gui.charts.pictures.taken import (
     Judgement,
@@ -567,6 +567,40 @@ def test_maps_of_a_plane_are_in_the_rows_that_they_were_given_in() -> None:
     assert len({frame.box.y for frame in frames}) == 2
     assert page.read(*frames[4].box.centre).startswith("map 5, ")
     assert page.description().endswith("6 maps")
+
+
+def network_page(maps: int, columns: int) -> tuple[PicturesChart, Network]:
+    """A network of ``maps`` units, so many in a layer."""
+    values = np.zeros((maps, 4, 4), np.uint8).tobytes()
+    image = Image(name="u", step=9, width=4, height=4, channels=1, count=maps, columns=columns, data=values)
+    spec = Plane("u", grows=("layers", "units"))
+    other = TakenPicture(Plane("a"), msgspec.structs.replace(image, name="a", count=1, data=bytes(16)))
+    page = PicturesChart([TakenPicture(spec, image if maps else None), other], Box(0, 0, 420, 300), UsualSizes())
+    assert isinstance(page.forms[0], Network)
+    return page, page.forms[0]
+
+
+def test_a_network_is_drawn_layer_by_layer_and_a_click_makes_it_larger_or_smaller() -> None:
+    page, network = network_page(6, 3)
+    left, right = (frame.box for frame in (network.frames[0], network.frames[3]))
+    assert left.y == right.y
+    assert left.right < right.x
+    assert [frame.box.x for frame in network.frames[:3]] == [left.x] * 3
+    lines = [one for one in items_of(page) if isinstance(one, Line)]
+    assert len(lines) >= 2 * 3 + 3 * 3, "each unit has all of the layer before"
+    assert all(box.right <= page.tiles[0].box.right for box in network.buttons.values())
+    assert [page.pick(*box.centre) for box in network.buttons.values()] == ["layers-", "layers+", "units-", "units+"]
+    assert page.read(*network.buttons["units+"].centre) == "one more of units"
+    assert page.pick(*left.centre) == ""
+    assert page.read(*right.centre).startswith("map 4, ")
+
+
+def test_a_network_without_a_layer_can_get_one() -> None:
+    page, network = network_page(0, 0)
+    assert [page.pick(*box.centre) for box in network.buttons.values()] == ["layers-", "layers+"]
+    assert not network.frames
+    assert items_of(page)
+    assert len(network_page(5, 2)[1].frames) == 5, "from somebody else's run, whose numbers do not fit"
 
 
 def test_a_surface_has_the_way_that_its_weights_have_come() -> None:

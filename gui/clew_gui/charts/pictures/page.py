@@ -10,7 +10,7 @@ from clew_gui.charts.kit.layout import Box
 from clew_gui.charts.kit.ticks import count_text
 from clew_gui.charts.pictures.histogram import DistributionsPicture, HistogramPicture
 from clew_gui.charts.pictures.images import Images
-from clew_gui.charts.pictures.planes import Planes, ScatterPicture
+from clew_gui.charts.pictures.planes import Network, Planes, ScatterPicture
 from clew_gui.charts.pictures.tables import Bars, Shares, SurfacePicture, Table
 from clew_gui.charts.pictures.taken import TakenPicture, tile_columns
 from clew_gui.charts.pictures.tile import TITLE, Blank, Picture, Tile
@@ -25,7 +25,7 @@ FORMS: Final[dict[str, tuple[type[Figure], Callable[[Tile, Any], Picture]]]] = {
     "matrix": (Matrix, Table),
     "bars": (Matrix, Bars),
     "shares": (Matrix, Shares),
-    "plane": (Image, Planes),
+    "plane": (Image, lambda tile, image: (Network if tile.taken.spec.grows else Planes)(tile, image)),
     "surface": (Matrix, SurfacePicture),
     "distributions": (Matrix, DistributionsPicture),
 }
@@ -115,6 +115,10 @@ class PicturesChart(Chart):
         number = self._number_at(x, y)
         return "" if number is None else self.taken[number].spec.id
 
+    def pick(self, x: float, y: float) -> str:
+        """The parameter of a network's drawing that a click changes, with the sign of the change."""
+        return next((found for form in self.forms if isinstance(form, Network) and (found := form.pick(x, y))), "")
+
     def grip_at(self, x: float, y: float) -> str:
         """The number of the tile whose threshold is at a pixel."""
         forms = enumerate(self.forms)
@@ -148,6 +152,8 @@ def picture_of(tile: Tile) -> Picture:
     if spec.form not in FORMS:
         return Blank(tile, f"This version of Clew cannot show the form {spec.form[:40]!r}")
     event, form = FORMS[spec.form]
+    if spec.grows and figure is None:  # a network without a layer takes no picture of its units
+        return Network(tile, Image(name=spec.id, step=0, width=1, height=1, channels=1, data=b"", count=0))
     if not isinstance(figure, event):
         return Blank(tile, "Not taken yet")
     reason = _reason(spec, figure) if spec.form in ("plane", "surface") else ""

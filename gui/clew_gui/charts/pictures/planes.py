@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -45,7 +46,7 @@ class Planes:
         self._spans = Span(*spec.x), Span(*spec.y)
         self._axes: PictureAxes | None = None
         self._key = Box(room.right, room.y, 0, 0)
-        if image.count == 1:
+        if image.count == 1 and not spec.grows:
             wide = min(widest(tile.sizes, list(map(self._name, (0, 1)))) + 20, _KEY_WIDTH)
             beside = room.width > room.height
             free = room.inset(0, 0, wide + 4, 0) if beside else room.inset(0, 0, 0, _KEY_HEIGHT)
@@ -75,10 +76,10 @@ class Planes:
         if self._axes is not None:
             self._axes.draw(drawing)
             draw_key(drawing, self._key, [(theme.class_colour(one), self._name(one)) for one in (0, 1)])
-        size = min(max(self.frames[0].box.width / 40, 2.5), 6.0)
         for frame, values in zip(self.frames, self._values, strict=True):
             drawing.image(frame.box, map_pixels(values, frame.box, theme), smooth=True)
             drawing.rect(frame.box, "", edge=Stroke(theme.border, crisp=True), smooth=False)
+            size = min(max(frame.box.width / 40, 2.5), 6.0)
             with drawing.clipped(frame.box):
                 x, y = frame.px(self._points[:, 0]), frame.py(self._points[:, 1])
                 for one in (0, 1):
@@ -108,6 +109,75 @@ class Planes:
             return f"{len(self.frames)} maps" if len(self.frames) != 1 else "a map"
         right = np.count_nonzero((self._values[0][self._cells(self._points)] > 0.5) == (self._classes == 1))
         return f"a map with {len(self._points):,} points, {right:,} of them on the side of their class"
+
+
+_HEAD: Final = 26.0
+_BUTTON: Final = 18.0
+_WORD: Final = 52.0
+"""Pixels of the line with the buttons, of a button, and of the word between two of them."""
+_APART: Final = 0.6
+"""The room between two layers, in widths of a map."""
+
+
+class Network(Planes):
+    """The maps of a network's units, layer by layer from its two inputs on, with what adds and removes some."""
+
+    def __init__(self, tile: Tile, image: Image) -> None:
+        super().__init__(tile, image)
+        self._grows = tile.taken.spec.grows
+        left = tile.room.x
+        self.buttons: dict[str, Box] = {}
+        """What can be clicked: the parameter with the sign of the change."""
+        for name in self._grows[: 2 if self._layers else 1]:
+            for sign, x in (("-", left), ("+", left + _BUTTON + _WORD)):
+                self.buttons[f"{name}{sign}"] = Box(x, tile.room.y + 2, _BUTTON, _BUTTON)
+            left += 2 * _BUTTON + _WORD + 8
+
+    def _small(self, room: Box, count: int, columns: int) -> list[Frame]:
+        """A column for the inputs, then one for each layer."""
+        units = columns if columns > 0 else max(count, 1)
+        self._layers = -(-count // units)
+        area = room.inset(0, _HEAD, 0, 0)
+        wide = area.width / (self._layers + 1 + _APART * self._layers)
+        side = max(min(wide, area.height / max(units, 2) - _GAP, 110.0), 1.0)
+
+        def column(layer: int, many: int) -> list[Box]:
+            top = area.y + 0.5 * (area.height - many * (side + _GAP) + _GAP)
+            x = area.x + layer * side * (1 + _APART)
+            return [Box(x, top + number * (side + _GAP), side, side) for number in range(many)]
+
+        self._columns = [column(0, 2), *(column(layer + 1, units) for layer in range(self._layers))]
+        return [Frame(box, *self._spans) for boxes in self._columns[1:] for box in boxes][:count]
+
+    def draw(self, drawing: Drawing) -> None:
+        """Add the lines from each unit to the next layer's, the inputs, the maps and the buttons."""
+        theme, across = drawing.theme, np.linspace(0, 1, 16)
+        for sources, targets in pairwise(self._columns):
+            for source in sources:
+                for target in targets:
+                    drawing.line(source.right, source.middle, target.x, target.middle, Stroke(theme.border, 1.0))
+        inputs = np.tile(across, (16, 1)), np.tile(across[::-1, None], (1, 16))
+        for box, values, name in zip(self._columns[0], inputs, "xy", strict=True):
+            drawing.image(box, map_pixels(values, box, theme), smooth=True)
+            drawing.rect(box, "", edge=Stroke(theme.border, crisp=True), smooth=False)
+            drawing.text(*box.centre, name, theme.text, "captionStrong", across="middle")
+        super().draw(drawing)
+        for key, box in self.buttons.items():
+            drawing.rect(box, theme.surface, edge=Stroke(theme.border, crisp=True), radius=4)
+            drawing.text(*box.centre, key[-1].replace("-", "−"), theme.text, "captionStrong", across="middle")
+        counts = self._layers, len(self._columns[-1])
+        for name, number in zip(self._grows, counts if self._layers else (0,), strict=False):
+            at = self.buttons[f"{name}-"]
+            drawing.text(at.right + 0.5 * _WORD, at.middle, f"{number} {name}", theme.text2, across="middle")
+
+    def pick(self, x: float, y: float) -> str:
+        """The button at a pixel."""
+        return next((key for key, box in self.buttons.items() if box.holds(x, y)), "")
+
+    def read(self, x: float, y: float) -> str:
+        """What a button does, or the value of a map."""
+        key = self.pick(x, y)
+        return f"{'one more of' if key[-1] == '+' else 'one less of'} {key[:-1]}" if key else super().read(x, y)
 
 
 def map_pixels(values: FloatArray, box: Box, theme: Theme) -> npt.NDArray[np.uint8]:

@@ -139,6 +139,7 @@ class WindowActions(QObject):
         window, plots = self.window, self.window.run_view.plots
         plots.run_clicked.connect(self.controller.select)
         plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
+        plots.page_of(PicturesView).grown.connect(window.next_run.add_to)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
         plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
 

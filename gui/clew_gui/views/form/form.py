@@ -147,6 +147,7 @@ class FormRow:
         if self._slider is not None:
             self._slides = on
             self.show_row(self.visible)
+            self.show_state()  # a row that is shown shows its arrow as well
 
     @property
     def changed(self) -> bool:

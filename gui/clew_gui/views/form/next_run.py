@@ -43,7 +43,7 @@ from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
 from clew_shared.cards import ExerciseCard
 from clew_shared.catalogue import known_sets
-from clew_shared.params import SELDOM, ParamSpec, Value, check
+from clew_shared.params import SELDOM, ParamSpec, Value, check, convert
 from clew_shared.spec import SINGLE, Prediction, RunSpec
 
 RATE = "learning_rate"
@@ -338,6 +338,13 @@ class NextRun(QWidget):
         """Take a value of a parameter that was found in a picture."""
         self.form.row(name).editor.set_value(value)
         self.form.row(name).editor.widget().setFocus()
+
+    def add_to(self, name: str, number: int) -> None:
+        """Make a whole number of the form larger or smaller, inside its limits."""
+        for spec in self._card.params if self._card is not None else ():
+            if spec.name == name and isinstance(before := self.form.row(name).value, int):
+                value, problem = convert(spec, before + number)
+                self.form.row(name).editor.set_value(before if problem is not None else value)
 
     def put_back(self, spec: RunSpec) -> None:
         """Show replaced values again, also when another exercise has been opened since."""

@@ -119,7 +119,7 @@ class ConvergencePlots(QWidget):
             kinds.addWidget(kind, kind.stretch)
             if kind.extras is not None:
                 foot.addWidget(kind.extras, 2)
-            kind.picked.connect(self.run_clicked)
+            kind.picked.connect(self._picked)
             kind.stepped.connect(self.replay.step_cursor)
             kind.steps_changed.connect(self._offer_steps)
             kind.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -129,6 +129,10 @@ class ConvergencePlots(QWidget):
         self._writer = _Writer()
         self._writer.done.connect(self._written, Qt.ConnectionType.QueuedConnection)
         self.show_page(self.page)
+
+    def _picked(self, name: str) -> None:
+        if name in self._shown:
+            self.run_clicked.emit(name)
 
     def page_of(self, kind: type[Kind]) -> Kind:
         """The widget of a kind of plot."""

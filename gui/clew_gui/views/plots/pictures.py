@@ -41,6 +41,8 @@ class PicturesView(PlotPage):
     reset_text = "All pictures, as they are now"
     deviations_taken = Signal(str, float)
     """Asks to give this parameter this value."""
+    grown = Signal(str, int)
+    """Asks to make this parameter one more or one less."""
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__(appearance)
@@ -72,6 +74,7 @@ class PicturesView(PlotPage):
         line.addStretch(0)  # where there is no threshold
         self.threshold.valueChanged.connect(self._slid)
         self.gripped.connect(self._move_threshold)
+        self.picked.connect(lambda name: self.grown.emit(name[:-1], 1 if name[-1] == "+" else -1))
         self.double_clicked.connect(lambda picture: self.enlarge("" if self._large else picture))
         self._back = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, context=Qt.ShortcutContext.WidgetShortcut)
         self._back.activated.connect(lambda: self.enlarge(""))
