@@ -20,18 +20,21 @@ from clew_gui.study.written_code import has_script, written_code
 from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
 from clew_gui.views.form.fields import Editor, choose_quietly, combo
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
+from clew_gui.views.lab.guide_page import paragraph
 from clew_gui.views.presentation.words import name_of
-from clew_gui.views.theme.dialog import Dialog, ask_file
+from clew_gui.views.theme.dialog import Dialog, FittedDialog, ask_file
 from clew_gui.views.theme.parts import (
     Appearance,
     Button,
     Elided,
+    Glyph,
     Segments,
     column,
     frame,
     label,
     lay_out_now,
     row,
+    scrolling,
     set_role,
 )
 from clew_gui.views.theme.theme import font
@@ -270,6 +273,33 @@ def _scale(edit: Editor, factor: float) -> None:
         edit.set_value(float(f"{float(str(edit.raw())) * factor:.6g}"))
     except ValueError:
         edit.widget().setFocus()
+
+
+class TutorialDialog(Dialog):
+    """The tutorial, to be read beside the window."""
+
+    def __init__(self, parent: QWidget, appearance: Appearance, markdown: str) -> None:
+        super().__init__(parent, "Tutorial")
+        lines = [one for one in markdown.splitlines() if not one.startswith(("# ", "![", "<"))]
+        text = paragraph("\n".join(lines))
+        text.setMargin(12)
+        self.add(scrolling(text, takes_focus=True), 1)
+        self.finish(None, self.close_button(appearance))
+        self.resize(680, 620)
+
+
+class FeaturesDialog(FittedDialog):
+    """Lines of an icon, a name and a sentence."""
+
+    def __init__(self, parent: QWidget, appearance: Appearance, lines: Sequence[tuple[str, str, str]]) -> None:
+        super().__init__(parent, "What Clew can do", "What few people find by themselves.")
+        for glyph, name, text in lines:
+            words = column(label(name, "strong"), label(text, "body", "2", wrap=True), gap=1)
+            one = row(column(Glyph(appearance, glyph, "accent", 18), None, margins=(0, 2, 0, 0)), words, gap=12)
+            one.setStretch(1, 1)
+            self.add(one)
+        self.finish(None, self.close_button(appearance))
+        self.setMinimumWidth(560)
 
 
 class TextDialog(Dialog):

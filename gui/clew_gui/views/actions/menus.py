@@ -118,6 +118,8 @@ MENUS: tuple[tuple[str, tuple[Action | None, ...]], ...] = (
     (
         "&Help",
         (
+            Action("tutorial", "&Tutorial", "", "The first hour with Clew, step by step"),
+            Action("features", "&What Clew can do", "", "What few people find by themselves"),
             Action("shortcuts", "&Keyboard shortcuts", "F1"),
             Action("code", "Show the &code of this exercise", "Ctrl+U", "Show the file that runs"),
             Action("computer", "&This computer and its agent"),
@@ -175,6 +177,8 @@ HANDLERS: Mapping[str, Callable[[WindowActions], object]] = {
     "full_screen": lambda do: do.window.toggle_full_screen(),
     "theme": lambda do: do.toggle_theme(),
     "reset_layout": lambda do: do.window.reset_layout(),
+    "tutorial": lambda do: do.show_tutorial(),
+    "features": lambda do: do.show_features(),
     "shortcuts": lambda do: do.show_shortcuts(),
     "code": lambda do: do.show_code(),
     "computer": lambda do: do.show_computer(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -14,8 +15,16 @@ from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.controller import WindowController
-from clew_gui.views.actions.dialogs import AgentSettings, CodeDialog, SettingsDialog, TextDialog
+from clew_gui.views.actions.dialogs import (
+    AgentSettings,
+    CodeDialog,
+    FeaturesDialog,
+    SettingsDialog,
+    TextDialog,
+    TutorialDialog,
+)
 from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.hints import FEATURES, Hints
 from clew_gui.views.actions.play import Play
 from clew_gui.views.actions.processes import TensorFlowSetup
 from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
@@ -59,6 +68,7 @@ class WindowActions(QObject):
         self.recordings = Recordings(window, controller)
         self.runs = RunActions(window, controller)
         self.play = Play(controller)
+        self.hints = Hints(controller)
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
         self.setup.installed.connect(lambda: controller.model.session.renew_agent())
@@ -265,6 +275,17 @@ class WindowActions(QObject):
         ]
         sentence = "Runs train in their own processes. They go on when this window is closed."
         self._show_text("This computer", sentence, pairs)
+
+    def show_tutorial(self) -> None:
+        """Shows the first hour with Clew, step by step."""
+        packaged = Path(str(files("clew_gui").joinpath("tutorial.md")))
+        path = packaged if packaged.is_file() else Path(__file__).parents[4] / "docs" / "tutorial.md"
+        TutorialDialog(self.window, self.window.appearance, path.read_text("utf-8")).show()
+
+    def show_features(self) -> None:
+        """Lists what few people find by themselves."""
+        lines = [(one.glyph, one.name, one.text) for one in FEATURES]
+        FeaturesDialog(self.window, self.window.appearance, lines).open()
 
     def show_about(self) -> None:
         """Shows the versions of Clew and the exercises, and the licence."""

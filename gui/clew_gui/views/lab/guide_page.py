@@ -172,8 +172,9 @@ class GoalRow(QWidget):
     def __init__(self, appearance: Appearance, goal: Goal, card: ExerciseCard) -> None:
         super().__init__()
         self._glyph = Glyph(appearance, "s_todo", "border")
-        self._plain = goal_detail(goal, card)
-        self._detail = label(self._plain, "caption", "2", wrap=True)
+        self._detail = label("", "caption", "2", wrap=True)
+        self.setToolTip(goal_detail(goal, card))
+        self.setAccessibleDescription(self.toolTip())
         self._text = goal.text
         mark = column(self._glyph, None, gap=0, margins=(0, 2, 0, 0))
         words = column(label(unbroken(goal.text), "strong", wrap=True), self._detail, gap=2)
@@ -183,8 +184,8 @@ class GoalRow(QWidget):
     def show_result(self, reached: bool, by: str) -> None:
         """Shows whether the goal is reached, and by which run."""
         self._glyph.set_glyph(*(("s_done", "ok") if reached else ("s_todo", "border")))
-        self._detail.setText(by or self._plain)
-        self._detail.setVisible(bool(by or self._plain))
+        self._detail.setText(by)
+        self._detail.setVisible(bool(by))
         self.setAccessibleName(f"Goal: {self._text}, {'reached' if reached else 'not yet reached'}. {by}")
 
 

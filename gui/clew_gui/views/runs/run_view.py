@@ -38,11 +38,6 @@ LOW = 560
 NARROW = 660
 WIDE = 900
 """The width from which on curves and surface are side by side, until a person chooses otherwise."""
-_STEPS = (
-    ("1", "Run", "Press Run. The curve begins within seconds."),
-    ("2", "Change one thing", "Another optimizer or rate, then run again."),
-    ("3", "Compare", "Tick two runs below: both curves are drawn."),
-)
 
 
 class EmptyRunView(QWidget):
@@ -63,15 +58,7 @@ class EmptyRunView(QWidget):
         self._press.setTextFormat(Qt.TextFormat.RichText)
         buttons = row(self.guide, self.code, self.reload, 8, self._press, None, gap=6)
         card = frame("card", column(self.title, self._text, 6, buttons, gap=6, margins=(20, 16, 20, 16)))
-        self._high, self._broken = True, False
-        self._steps = QWidget()
-        box = row(gap=12, parent=self._steps)
-        for number, head, text in _STEPS:
-            words = column(label(head, "strong"), label(text, "caption", "2", wrap=True), None, gap=3)
-            one = row(label(number, "title", "accent"), words, gap=14, margins=(16, 10, 14, 11))
-            one.setStretch(1, 1)
-            box.addWidget(frame("sunken", one), 1)
-        column(card, self._steps, gap=10, parent=self)
+        column(card, parent=self)
 
     def show_card(self, card: ExerciseCard, first: bool, more: bool = False) -> None:
         """Words for this exercise; ``first`` when no exercise has a run yet, ``more`` while earlier runs are read."""
@@ -85,19 +72,12 @@ class EmptyRunView(QWidget):
         else:
             self.title.setText("Loading earlier runs…" if more else nothing)
             self._text.setText(unbroken(card.summary or card.subtitle))
-        self._broken = wrong is not None
-        self._steps.setVisible(not self._broken and self._high)
         self._press.setVisible(wrong is None)
         self.guide.setVisible(bool(card.guide))
         self.code.setVisible(wrong is not None and bool(card.source))
         self.reload.setVisible(wrong is not None and wrong.code not in WAITS)
         reading = reading_minutes(card.guide)
         self.guide.set_words(f"Read the guide first, {reading} min" if reading else "Read the guide first")
-
-    def make_room(self, height: int) -> None:
-        """The three steps go when the plots need the place."""
-        self._high = height >= LOW
-        self._steps.setVisible(self._high and not self._broken)
 
 
 class PlotControls(QWidget):
@@ -297,5 +277,4 @@ class RunView(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A low window gives its height to the plots."""
         super().resizeEvent(event)
-        self.empty_view.make_room(self.height())
         self.study.make_room(self.height() < LOW)

@@ -62,8 +62,8 @@ class WindowState(msgspec.Struct, kw_only=True):
     a file was chosen last, ``data_files`` the last ones of one's own; ``runs`` are the runs that were selected and
     drawn and ``forms`` what the form said (tables of run specs), by exercise; ``sort`` is the column of the runs table
     and whether it is sorted downwards.
-    ``more``: the form shows what the first labs never need. ``columns`` are the columns of the runs table that
-    were shown or hidden by hand.
+    ``more``: the form shows what the first labs never need; ``told`` are the features that were pointed out.
+    ``columns`` are the columns of the runs table that were shown or hidden by hand.
     """
 
     width: Size = 0
@@ -91,6 +91,7 @@ class WindowState(msgspec.Struct, kw_only=True):
     sort: tuple[str, bool] = ("run", True)
     log_shown: bool = False
     more: bool = False
+    told: set[str] = set()
     unit: str = "step"
     page: str = ""
     compare: CompareState = CompareState()
