@@ -1,7 +1,8 @@
-"""One contender of the benchmark of the first point: ``tests.bench.first_point_worker EXERCISE CONTENDER``.
+"""One contender of the benchmark of the first point: ``tests.bench.first_point_worker EXERCISE CONTENDER [play]``.
 
 ``warm``, ``no-fork`` and ``fresh`` keep a real window and a real agent, and press Run for each line on standard input;
-``plain`` starts ``plain_first_step.py``. Each answer is a table of seconds by stage.
+``plain`` starts ``plain_first_step.py``. Each answer is a table of seconds by stage. ``play``: *Play* is on, and
+another seed is chosen instead; the answer is the time until its first point is painted.
 """
 
 from __future__ import annotations
@@ -103,6 +104,24 @@ class Clicker:
         window.until(_quiet(self._places), _BOUND_S)  # what it prepares next must not disturb the others
         return split(marks)
 
+    def play(self) -> dict[str, float]:
+        """Change the seed while *Play* is on; seconds until the try that follows is painted."""
+        window, form = self._window, self._window.program.window.next_run
+        form.play.setChecked(True)
+        session = self._window.program.session
+        assert session is not None
+        known, begin = set(session.runs), time.time()
+        form.seed.set_values({"seed": int(begin) % 100_000})
+
+        def painted() -> bool:
+            return any(window.first_paint(run) is not None for run in set(session.runs) - known)
+
+        window.until(painted, _BOUND_S)
+        (run,) = set(session.runs) - known
+        rest = time.monotonic() + _IDLE_S
+        window.until(lambda: time.monotonic() > rest, _BOUND_S)
+        return {PAINTED: (window.first_paint(run) or 0.0) - begin}
+
     def close(self) -> None:
         """Close the window; the agent goes on."""
         self._window.close()
@@ -149,7 +168,7 @@ def plain(exercise: str) -> dict[str, float]:
 
 def main() -> None:
     """Answer each line on standard input, until it ends."""
-    exercise, who = sys.argv[1:]
+    exercise, who, *play = sys.argv[1:]
     home = Path(tempfile.mkdtemp(prefix="clew-bench-"))
     os.environ["CLEW_HOME"] = str(home)
     clicker: Clicker | None = None
@@ -157,7 +176,8 @@ def main() -> None:
         if who in AGENTS:
             clicker = Clicker(exercise, AGENTS[who])
         for _ in sys.stdin:
-            print(json.dumps(plain(exercise) if clicker is None else clicker.press()), flush=True)
+            act = plain(exercise) if clicker is None else clicker.play() if play else clicker.press()
+            print(json.dumps(act), flush=True)
     finally:
         if clicker is not None:
             clicker.close()

@@ -127,7 +127,7 @@ class NextRun(QWidget):
         self.seed.changed.connect(self._changed)
         self.cost = Elided("", "strong")
         self.cost2 = label("", "caption", "2", wrap=True)
-        self.run = Button(appearance, "Run on this computer", "primary", "play", "Run with these values (Ctrl+Enter)")
+        self.run = Button(appearance, "Run", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
         self.play = Button(appearance, "Play", "", "", "Train again at once after each change, without a row for each")
         self.play.setCheckable(True)
@@ -263,7 +263,7 @@ class NextRun(QWidget):
     def _place_changed(self) -> None:
         """Adapts the form to another place, where this computer's data and speed do not count."""
         chosen = self.where.choice()
-        self.run.set_words("Run on this computer" if chosen.key == HERE else f"Run on {chosen.short}")
+        self.run.set_words("Run" if chosen.key == HERE else f"Run on {chosen.short}")
         self.data_choice.set_elsewhere(chosen.key != HERE)
         self._offer_play()
         self._changed()
