@@ -204,7 +204,7 @@ class Session:
     def keep(self, run: str) -> None:
         """Give a try its number for good. Raises ``ProblemError`` if the disk refuses."""
         try:
-            self.runs[self._known(run)].number = self._record.number(run)
+            self._runs.number(self._known(run))
         except OSError as error:
             raise self._unrecorded(error) from None
 

@@ -94,7 +94,8 @@ def test_runs_that_somebody_asked_for_go_first(program: Program) -> None:
     mine.begin(2000).train(100)
     other = session.add("softmax")
     asked(program)
-    change(program, "units", 3)
+    tick(program)
+    tick(program)
     assert asked(program) == [("stop", mine.id)]
     assert form.play.toolTip() == f"Run {other.number} goes first"
     mine.end(RunState.STOPPED)

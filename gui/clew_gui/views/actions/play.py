@@ -42,11 +42,13 @@ class Play(QObject):
             self._asked = None
             self._edited()
             return
-        run = self._run
-        if run is not None and run.state not in TERMINAL:
-            with self._controller.refusals():
-                self._model.session.stop(run.id)
+        if self._run is not None and self._run.state not in TERMINAL:
+            self._stop(self._run)
         self._keep()
+
+    def _stop(self, run: RunModel) -> None:
+        with self._controller.refusals():
+            self._model.session.stop(run.id)
 
     def _keep(self) -> None:
         """The last try becomes a run like any other; what follows is another one."""
@@ -68,13 +70,15 @@ class Play(QObject):
     def _go_on(self) -> None:
         """Starts what is wanted, unless that is what trains, or it has to wait."""
         form, run = self._window.next_run, self._run
-        if not form.play.isChecked():
+        done = self._wanted in (None, self._asked) and (run is None or run.state in TERMINAL)
+        if done or not form.play.isChecked():
             return
         before = self._before_it()
         form.play.setToolTip(f"Run {before} goes first" if before else "")
         if before:
-            if run is not None and run.state is RunState.RUNNING:
-                self._model.session.stop(run.id)
+            if run is not None and run.state is RunState.RUNNING and self._asked is not None:
+                self._asked = None  # it begins again later
+                self._stop(run)
         elif self._wanted not in (None, self._asked) and not self._change_live(run) and not _is_starting(run):
             self._begin(run)
 
