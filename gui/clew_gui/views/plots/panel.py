@@ -131,7 +131,7 @@ class ConvergencePlots(QWidget):
         self.show_page(self.page)
 
     def _picked(self, name: str) -> None:
-        if name in self._shown:
+        if any(run.run_id == name for run in self.canvas.runs):
             self.run_clicked.emit(name)
 
     def page_of(self, kind: type[Kind]) -> Kind:
