@@ -229,18 +229,21 @@ def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
     value, exclude = _unquoted(part["value"]), part["not"] is not None
     if part["hash"]:
         return FilterTerm("tag", "=", value, exclude)
-    key, sign = part["key"], part["op"]
-    if not key:
+    if not part["key"]:
         return FilterTerm("", "=", value, exclude)
-    if key not in known and key not in _ALWAYS:
-        names = sorted({*known, "tag", "name", "note", "state"})
-        hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."
-        raise _wrong(f"No run has a value named {key!r}.", hint)
-    operator = _OPERATORS.get(sign, "=")
+    key, operator = checked_name(part["key"], known), _OPERATORS.get(part["op"], "=")
     unclear = _COMMAS.fullmatch(part["value"]) is not None  # a quoted one is a text
     if (operator not in ("=", "!=") or unclear) and _number(value) is None:
         raise _wrong(f"{key} {operator} needs a number, got {value!r}.", f"For example: {key} {operator} 0.01")
     return FilterTerm("tag" if key == "tags" else key, operator, value, exclude)
+
+
+def checked_name(name: str, known: Collection[str]) -> str:
+    """The name of a setting or result. Raises ``ProblemError`` if no run has a value of that name."""
+    if name not in known and name not in _ALWAYS:
+        names = sorted({*known, "tag", "name", "note", "state"})
+        raise _wrong(f"No run has a value named {name!r}.", did_you_mean(name, names) or f"Known: {', '.join(names)}.")
+    return name
 
 
 def _unquoted(text: str) -> str:

@@ -89,7 +89,7 @@ def _check_goals(card: ExerciseCard, file: ExerciseFile) -> None:
     a question that the guide does not ask."""
     for goal, name in unknown_settings(card):
         text = f"The goal {goal.text!r} of {card.id} asks for the setting {name!r}, which the exercise does not have."
-        raise problem("exercise.goal", text, "Name one of its hyperparameters in requires.", file.shown)
+        raise problem("exercise.goal", text, did_you_mean(name, [param.name for param in card.params]), file.shown)
     for goal in card.goals:
         if goal.question and goal.question not in questions(card.guide):
             asked = f"question {goal.question}" if goal.question.isdecimal() else repr(goal.question)

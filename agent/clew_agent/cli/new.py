@@ -6,7 +6,6 @@ import argparse
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from clew_agent.catalogue.exercise_files import SCRIPT_LOG
@@ -14,7 +13,8 @@ from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.harmless import say
 from clew_shared.base.problem import problem
 
-_TEMPLATE = "clew_agent.lesson.template"
+_TEMPLATE = SCRIPT_LOG.parents[1] / "lesson" / "template.py"
+"""Read as a file: its package would load TensorFlow."""
 _SCRIPT = SCRIPT_LOG.with_name("clew_new_script.py")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST = 60
@@ -73,16 +73,13 @@ def _script(name: str) -> str:
 
 
 def _template(name: str) -> str:
-    spec = find_spec(_TEMPLATE)
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(_TEMPLATE)
     words = name.split("-")
     replaced = {
         "my-exercise": name,
         "MyExercise": "".join(word.capitalize() for word in words),
         "My exercise": " ".join(words).capitalize(),
     }
-    return _replaced(Path(spec.origin).read_text(encoding="utf-8"), replaced)
+    return _replaced(_TEMPLATE.read_text(encoding="utf-8"), replaced)
 
 
 def _replaced(text: str, replaced: Mapping[str, str]) -> str:

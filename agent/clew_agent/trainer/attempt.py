@@ -470,5 +470,5 @@ def workers_text(workers: Sequence[str]) -> str:
 def _data_text(data: DataSet | None) -> str:
     if data is None:
         return ""
-    counts = f"{len(data.train):,} training, {len(data.validation):,} validation and {len(data.test):,} test images"
+    counts = f"{len(data.train):,} training, {len(data.validation):,} validation and {len(data.test):,} test samples"
     return f"Data set {data.name} from {data.source} (SHA-256 {data.sha256}): {counts}."

@@ -72,7 +72,7 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
         )
         return Problem("run.clock", text, "Continue the run from its last checkpoint.", operating_system.host_name())
     place = own_place(error)
-    text = f"{name} at step {step:,}{f' in {place}' if place else ''}: {_cause(str(error))[:500] or 'no message'}"
+    text = f"{name} at step {step:,}{f' in {place}' if place else ''}: {_cause(str(error))[:500].rstrip('.')}."
     full = _GPU_IS_FULL.search(str(error))
     if full or _GPU_MAY_BE_FULL.search(str(error)):
         sure = "The GPU has no memory left." if full else "Most likely the GPU has no memory left."
@@ -86,4 +86,4 @@ def crash(error: BaseException, step: int, clock_jump: float = 0.0) -> Problem:
 def _cause(message: str) -> str:
     """The lines of an error of TensorFlow that say what is wrong, without those that say where its graph was made."""
     lines = [line for line in message.splitlines() if not _STACK.match(line)]
-    return "\n".join(line.partition("\t [[{{node")[0] for line in lines).strip() or message.strip()
+    return "\n".join(line.partition("\t [[{{node")[0] for line in lines).strip() or message.strip() or "no message"

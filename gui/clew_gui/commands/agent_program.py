@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.commands.context import CommandContext
 from clew_gui.targets import local_agent
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
-from clew_shared.cards import Catalogue
+from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import decode, load_builtin
 
 _CATALOGUE_S = 300
@@ -38,6 +39,12 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
     except (subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         text = f"The exercises in {folder} could not be listed: {error}."
         raise problem("cli.exercises", text, "Try: clew-agent catalogue --exercises", str(folder)) from None
+
+
+def note_unknown(context: CommandContext, card: ExerciseCard | None, exercise: str) -> None:
+    """Says why an exercise is shown without its goals, if there is no card of it."""
+    if card is None:
+        context.note(f"{exercise} is not one of Clew's own exercises. With its goals: --exercises DIR")
 
 
 def agent_command(places: Places, *words: str) -> list[str]:

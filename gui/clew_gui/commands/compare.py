@@ -10,7 +10,7 @@ from rich.table import Table
 
 from clew_gui.base.state_words import NONE
 from clew_gui.charts.compare import ComparedRun, compare_table
-from clew_gui.commands.agent_program import cards
+from clew_gui.commands.agent_program import cards, note_unknown
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
@@ -23,7 +23,7 @@ from clew_gui.study.usage import mean_usage
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem, raise_all
-from clew_shared.cards import MetricSpec
+from clew_shared.cards import Catalogue, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.run_settings import SEED, RunNote, differences, note_problems, read_tags, repeats_of
 from clew_shared.spec import MAX_NAME
@@ -42,10 +42,13 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--metric", default="", metavar="NAME", help="what to compare (default: its goal's)")
     parser.add_argument("--target", type=float, metavar="VALUE", help="also say when each run reached this value")
     parser.add_argument("--baseline", default="", metavar="RUN", help="the run that the others are compared with")
+    parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the table as CSV")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(list(argv))
-    seen = _chosen(context, options.runs, options.filter, options.baseline)
+    known = cards(context.places, options.exercises)
+    seen = _chosen(context, known, options.runs, options.filter, options.baseline)
+    note_unknown(context, seen[0].card, seen[0].spec.exercise if seen[0].spec else "")
     histories = {run.kept.folder.name: run.history for run in seen if run.history is not None}
     metric = _metric(seen, options.metric)
     settings = {run.kept.folder.name: run.settings for run in seen}
@@ -69,14 +72,13 @@ def compare(context: CommandContext, argv: Sequence[str]) -> int:
     return OK
 
 
-def _chosen(context: CommandContext, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
+def _chosen(context: CommandContext, known: Catalogue, named: Sequence[str], text: str, baseline: str) -> list[SeenRun]:
     """The runs to compare, the baseline first. Raises ``ProblemError`` if they are not comparable."""
-    known, jobs = cards(context.places), KeptJobs(context.places)
+    jobs = KeptJobs(context.places)
     kept = {run.folder: run for run in kept_runs(context.places)}
     asked = [find_run(context.places, word) for word in ([baseline] if baseline else []) + list(named)]
-    matching = (
-        filtered(list(kept.values()), text, known, jobs, Summaries(context.places, known.exercises)) if text else []
-    )
+    summaries = Summaries(context.places, known.exercises)
+    matching = filtered(list(kept.values()), text, known, jobs, summaries) if text else []
     folders = [*asked, *(run.folder for run in matching)]
     seen = [look_at(kept.get(one, KeptRun(0, one)), known, jobs) for one in dict.fromkeys(folders)]
     seen = [run for run in seen if run.kept.folder in asked or not _is_test(run)]

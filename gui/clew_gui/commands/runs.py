@@ -14,7 +14,7 @@ from rich.text import Text
 from clew_gui.base.kept_spec import kept_spec
 from clew_gui.base.state_words import NONE, spread_words
 from clew_gui.charts.cluster import setup_of
-from clew_gui.commands.agent_program import cards
+from clew_gui.commands.agent_program import cards, note_unknown
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, KeptRun, find_run, kept_runs
 from clew_gui.commands.output import words
@@ -48,7 +48,7 @@ from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import Value, format_value
 from clew_shared.reading import read_run, summary
-from clew_shared.run_settings import Facts, RunNote, differing, names_in, parse_filter, settings_of
+from clew_shared.run_settings import Facts, RunNote, checked_name, differing, names_in, parse_filter, settings_of
 from clew_shared.spec import RunSpec, read_spec
 
 _SHOWN = 30
@@ -76,17 +76,15 @@ def runs(context: CommandContext, argv: Sequence[str]) -> int:
             [{"number": run.number} | _as_json(run.folder, known, jobs, run.note, answers) for run in shown]
         )
         return OK
-    console = context.console()
-    console.print(runs_table([look_at(run, known, jobs) for run in shown], _names(options.columns), console.width))
+    console, seen = context.console(), [look_at(run, known, jobs) for run in shown]
+    names = names_in(run.facts for run in seen) | {param.name for card in known.exercises for param in card.params}
+    columns = [checked_name(name, names | USAGE.keys()) for name in options.columns.replace(" ", "").split(",") if name]
+    console.print(runs_table(seen, columns, console.width))
     if len(shown) < len(chosen):
         context.say(f"{len(chosen) - len(shown)} older runs are not shown; --all shows them.")
     if len(chosen) < len(kept):
         context.say(f"{len(chosen)} of {len(kept)} runs match the filter.")
     return OK
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.replace(" ", "").split(",") if name]
 
 
 class SeenRun(NamedTuple):
@@ -262,16 +260,18 @@ def show(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew show RUN``: everything about one run."""
     parser = Parser("clew show", "Show one run: how it ended, its settings, curves, goals and files.")
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument(
-        "--json", action="store_true", help="one line of JSON, the same as at the end of `clew run --json`"
-    )
+    parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
+    parser.add_argument("--json", action="store_true", help="one line of JSON, as at the end of `clew run --json`")
     options = parser.parse_args(list(argv))
     folder, jobs = find_run(context.places, options.run), KeptJobs(context.places)
+    history, known = read_run(folder), cards(context.places, options.exercises)
+    card = _card(known, history)
+    note_unknown(context, card, history.fold.exercise)
     if options.json:
         answers = partial(kept_answers, context.places)
-        context.say_json(_as_json(folder, cards(context.places), jobs, _note(context, folder), answers))
+        context.say_json(_as_json(folder, known, jobs, _note(context, folder), answers))
     else:
-        _show(context, folder, read_run(folder), jobs)
+        _show(context, folder, history, card, jobs)
     return OK
 
 
@@ -286,8 +286,7 @@ def _note_lines(context: CommandContext, folder: Path) -> list[str]:
     return [f"{name:<18}{text}" for name, text in known.items() if text]
 
 
-def _show(context: CommandContext, folder: Path, history: History, jobs: KeptJobs) -> None:
-    card = _card(cards(context.places), history)
+def _show(context: CommandContext, folder: Path, history: History, card: ExerciseCard | None, jobs: KeptJobs) -> None:
     console = context.console()
     console.print(Text(card.title if card else history.fold.exercise, style="bold"))
     state, reason = jobs.state(folder, history.fold)

@@ -21,9 +21,7 @@ _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 def why(context: CommandContext, argv: Sequence[str]) -> int:
     """Explains one code, or lists those that begin so."""
     parser = Parser("clew why", "Explain a message: what is behind it, and what helps.")
-    parser.add_argument(
-        "code", metavar="CODE", help="the code at the end of the message; `ssh` lists all that begin so"
-    )
+    parser.add_argument("code", metavar="CODE", help="the code of a message; `ssh` lists all that begin so")
     known = explanations()
     codes = matching(parser.parse_args(argv).code, known)
     for code in codes if len(codes) > 1 else ():

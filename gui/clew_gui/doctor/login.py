@@ -217,8 +217,8 @@ def _unseen(diagnosis: Diagnosis, hop: Hop, found: Problem) -> CheckResult:
     asked = [one for one in diagnosis.questions.asked if one.kind is PromptKind.CONFIRM and one.title == hop.title]
     if found.code == "ssh.hostkey.changed" or not asked:
         return refused(found)
-    text = f"{' '.join(asked[-1].details)} Nothing was sent, because it was not accepted."
-    return wrong(text.replace("fingerprint SHA", "fingerprint: SHA"), found.hint, "ssh.hostkey.unknown")
+    text = f"{asked[-1].sentences} Nothing was sent, because it was not accepted."
+    return wrong(text, found.hint, "ssh.hostkey.unknown")
 
 
 def _unreached(diagnosis: Diagnosis, number: int, step: str, words: str = "") -> Iterator[Finding]:

@@ -145,7 +145,7 @@ def request(diagnosis: Diagnosis) -> CheckResult:
     spec = diagnosis.connection.job(str(uuid.uuid4()), diagnosis.connection.layout().job("doctor"), ("true",))
     done = diagnosis.connection.run(command, stdin=dialect.script(spec).encode())
     if done.code == 0 and not done.late:
-        return fine(f"{dialect.label} would take such a job: {summary(diagnosis.site.allocation)}.")
+        return fine(f"{dialect.label} would take such a job into its queue: {summary(diagnosis.site.allocation)}.")
     found = dialect.submitted(Output(done.code or 1, "", done.said, done.late)).problem
     if found is None:
         text = f"{dialect.label} did not say whether it would take the job."

@@ -12,7 +12,6 @@ from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line,
 from clew_gui.nodes.routes import HOP_S, node_hop
 from clew_gui.ssh.prompts import ASKED_FOR, Prompt, PromptKind
 from clew_shared.base.problem import Problem, ProblemError
-from clew_shared.base.remedies import Remedy, check_node
 
 _SSH = 22
 _BIND = """
@@ -38,10 +37,7 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
     if not diagnosis.site.ports:
         return fine("The site sets no range of ports; the system gives the agent one that is free.")
     first, last = diagnosis.site.ports
-    where = "the host"
-    further: tuple[Remedy, ...] = ()
-    if diagnosis.scheduler.has_queue:
-        where, further = "the login node; a job shows it for a node", (check_node(diagnosis.name),)
+    where = "the login node" if diagnosis.scheduler.has_queue else "the host"
     if diagnosis.probed is None:
         return untried("Not tried, because no Python was found to try them with.")
     done = diagnosis.connection.run((diagnosis.probed.executable, "-c", _BIND, str(first), str(last)))
@@ -50,8 +46,8 @@ def ports(diagnosis: Diagnosis) -> CheckResult:
     free = int(done.out)
     if not free:
         text = f"None of the ports {first} to {last} is free on {where}."
-        return wrong(text, "Give another range as ports in the site, or none.", "site.ports", *further)
-    return fine(f"{free} of the ports {first} to {last} are free on {where}.", *further)
+        return wrong(text, "Give another range as ports in the site, or none.", "site.ports")
+    return fine(f"{free} of the ports {first} to {last} are free on {where}.")
 
 
 def forwarding(diagnosis: Diagnosis) -> CheckResult:
@@ -86,8 +82,7 @@ def nodes(diagnosis: Diagnosis) -> CheckResult:
     if (result := not_an_answer(node, refusal)) is not None:
         return result
     text = f"{node} does not let you in by SSH while you have no job there (pam_slurm), or not at all"
-    hint = "Nothing needs fixing. A check with a small job finds out whether it does then."
-    return note(f"{text}{what_it_asks(refusal)}. {_RELAY}", hint, check_node(diagnosis.name))
+    return note(f"{text}{what_it_asks(refusal)}. {_RELAY}", "Nothing needs fixing.")
 
 
 def not_an_answer(node: str, refusal: Problem) -> CheckResult | None:
@@ -122,8 +117,7 @@ def _with_question(found: Problem, asked: Sequence[Prompt]) -> Problem:
         return found
     last = asked[-1]
     if last.kind is PromptKind.CONFIRM:
-        text = " ".join([*last.details, last.text]).replace("fingerprint SHA", "fingerprint: SHA")
-        return msgspec.structs.replace(found, code=_UNKNOWN_KEY, text=text)
+        return msgspec.structs.replace(found, code=_UNKNOWN_KEY, text=f"{last.sentences} {last.text}")
     return msgspec.structs.replace(found, code=_ASKS, text=f"it asks for {ASKED_FOR[last.kind]}")
 
 

@@ -19,7 +19,7 @@ from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError, problem
-from clew_shared.base.remedies import check_node, list_modules, read_consent
+from clew_shared.base.remedies import list_modules, read_consent
 from clew_shared.catalogue import known_sets, load_builtin
 from clew_shared.data_sets import BUILT_IN, USUAL, packaged_file
 
@@ -134,8 +134,7 @@ def devices(diagnosis: Diagnosis) -> CheckResult:
         return (
             note(text, "Runs train on its processor.") if diagnosis.site.allocation.gpus and not cards else fine(text)
         )
-    text = f"The login node has {', '.join([*parts, gpus])}. A check with a small job says what a node has."
-    return fine(text, check_node(diagnosis.name))
+    return fine(f"The login node has {', '.join([*parts, gpus])}.")
 
 
 def data(diagnosis: Diagnosis) -> CheckResult:

@@ -70,7 +70,7 @@ def window(_: ThisComputer) -> CheckResult:
     if trouble:
         hint = "Install what it names; on Linux these are packages such as libgl1, libegl1 and libgssapi-krb5-2."
         return note(f"The window cannot be loaded: {trouble}.", hint)
-    return fine(f"PySide6 {pyside} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
+    return fine(f"PySide6 {pyside.strip()} and pyqtgraph {metadata.version('pyqtgraph')} can be loaded.")
 
 
 def _run(command: list[str]) -> tuple[str, str]:

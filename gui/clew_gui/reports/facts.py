@@ -23,7 +23,7 @@ from clew_gui.study.goals import check_goal, data_asked
 from clew_gui.study.trace import trace_words
 from clew_gui.study.usage import usage_words
 from clew_shared.base import foreign
-from clew_shared.base.number_words import quantity, rate
+from clew_shared.base.number_words import either, quantity, rate
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import ProblemError, problem
@@ -188,9 +188,9 @@ def make_facts(
     if not sources:
         raise problem("report.runs", "A report needs at least one run.", "Name the runs.", "", list_all("runs"))
     ids = tuple(dict.fromkeys(source.spec.exercise for source in sources))
-    for missing in (exercise for exercise in ids if exercise not in cards):
-        text = f"The exercise {missing!r} is not known here, so its goals cannot be judged."
-        raise problem("report.exercise", text, "Name the folder of its file.", missing, choose("exercises"))
+    if missing := [repr(exercise) for exercise in ids if exercise not in cards]:
+        text = f"There is no exercise {either(missing)} here, so goals cannot be judged."
+        raise problem("report.exercise", text, "Name the folder of your own exercises.", "", choose("exercises"))
     named = labels([source.latest for source in sources], cards)
     used = {one.job for source in sources for _, one in starts(source.folder) if one.job}
     return ReportFacts(

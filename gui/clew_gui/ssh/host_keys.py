@@ -234,18 +234,12 @@ def _text(path: Path) -> str:
 def question(hop: Hop, key_type: str, fingerprint: str, by_authority: bool = False) -> Prompt:
     """Whether a server that was never seen is the right one. ``by_authority``: it should have had a certificate."""
     at = f"{hop.host}, port {hop.port}" if hop.port != SSH_PORT else hop.host
-    details = [
-        f"The server at {at} has not been seen from here before.",
-        f"Its {key_type} key has the fingerprint",
-        fingerprint,
-    ]
-    if hop.fingerprints:
-        published = fingerprint in hop.fingerprints
-        details += (
-            ["This is one of the fingerprints in the site's settings."]
-            if published
-            else ["It is NOT among those in the site's settings:", *hop.fingerprints]
-        )
+    details = [f"The server at {at} has not been seen from here before.", f"Its {key_type} key has the fingerprint:"]
+    details.append(fingerprint)
+    if fingerprint in hop.fingerprints:
+        details.append("This is one of the fingerprints in the site's settings.")
+    elif hop.fingerprints:
+        details += ["It is NOT among those in the site's settings:", *hop.fingerprints]
     if by_authority:
         details.append("A certificate authority is known for it, but it shows no valid certificate of that one.")
     text = "Compare it with the one that the site publishes. Is it the same?"

@@ -63,6 +63,11 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     details: tuple[str, ...] = ()
     again: str = ""
 
+    @property
+    def sentences(self) -> str:
+        """Returns the details for one line: in a dialog a fingerprint has a line of its own."""
+        return " ".join(f"{line}." if line.startswith("SHA256:") else line for line in self.details)
+
 
 class Prompter:
     """Asks a person. Called from any thread but the window's own. What has a body is for one without a window that

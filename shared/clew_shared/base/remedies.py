@@ -19,7 +19,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``act`` is one of the names below; a reader leaves out what it does not know, because a newer version may know
     more. ``what`` is the option or the kind of thing that it is about, ``value`` what to set or which one, ``site``
-    where.
+    where: an option is then one of the site itself, not of a run.
     """
 
     act: str
@@ -128,15 +128,9 @@ def set_up_tensorflow() -> Remedy:
 
 # --- On the command line ----------------------------------------------------------------------------------------------
 
-_PLACEHOLDERS = {
-    "gpus": "N",
-    "nodes": "N",
-    "cpus": "N",
-    "time": "TIME",
-    "data": "FILE",
-    "exercises": "DIR",
-    "key": "FILE",
-}
+_PLACEHOLDERS = {"time": "TIME", "data": "FILE", "exercises": "DIR", "key": "FILE"} | dict.fromkeys(
+    ("gpus", "nodes", "cpus"), "N"
+)
 _LISTS = {
     "runs": "clew runs",
     "jobs": "clew jobs",
@@ -151,9 +145,10 @@ def as_typed(remedy: Remedy) -> str:
     """Returns what to type for a remedy; empty for a remedy that this version does not know."""
     site, value, what = shlex.quote(remedy.site), shlex.quote(remedy.value), remedy.what.replace("_", "-")
     example = value if remedy.value else f"{remedy.what or 'mnist'}.npz"
+    option = f"clew site set {site} {what}=" if remedy.site else f"--{what} "
     words = {
-        SET: f"--{what} {value}" if remedy.value else f"--{what}",
-        CHOOSE: f"--{what} {_PLACEHOLDERS.get(remedy.what, 'NAME')}",
+        SET: f"{option}{value}" if remedy.value else f"--{what}",
+        CHOOSE: f"{option}{_PLACEHOLDERS.get(remedy.what, 'NAME')}",
         OWN_FILE: f"--data /here/{example}",
         SITE_PATH_OF_DATA: f"--data site:/there/{example}",
         MODULES: f"clew site modules {site}",

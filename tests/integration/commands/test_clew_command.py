@@ -99,7 +99,7 @@ def test_what_is_for_people_goes_to_standard_error(tiny: Tiny) -> None:
     assert err.startswith("Softmax on MNIST: preset tiny, seed 5, data digits\n")
     for words in ("Data set digits", "step 100 of 100", "Finished: 100 steps", str(tiny.folder)):
         assert words in err
-    assert "[ ] A point better than 90.79 % (needs MNIST)" in err
+    assert "[ ] 2 more goals with MNIST\n[ ] 1 more goal with Fashion-MNIST\n" in err
     assert "] 90 % on the small digits (Test accuracy: " in err
 
 

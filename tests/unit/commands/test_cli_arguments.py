@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.commands.run.arguments import join_negative_numbers, make_parser, parse_run
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import Choice, ParamSpec, Value
 from clew_shared.spec import RunSpec, from_toml, to_toml
@@ -44,10 +44,15 @@ def spec_of(line: str) -> RunSpec:
     return parse_run(line.split(), CATALOGUE, "a-run")[2]
 
 
-def complaints(line: str) -> list[str]:
+def complaints(line: str, catalogue: Catalogue = CATALOGUE) -> list[str]:
     with pytest.raises(ProblemError) as caught:
-        parse_run(line.split(), CATALOGUE, "a-run")
+        parse_run(line.split(), catalogue, "a-run")
     return [str(found) for found in caught.value.problems]
+
+
+def test_nothing_else_is_said_of_an_exercise_that_cannot_be_read() -> None:
+    broken = ExerciseCard(id="mine", title="Mine", problem=Problem("exercise.broken", "mine.py, line 3: no."))
+    assert complaints("mine --preset tiny", Catalogue(exercises=(broken,))) == ["mine.py, line 3: no."]
 
 
 @pytest.mark.parametrize(

@@ -388,6 +388,8 @@ def test_show_tells_state_values_settings_and_folder(tmp_path: Path, capsys: pyt
     for words in ("Finished: 4 steps in 4.0 s at 2.00 steps/s", "test accuracy 90.00 %", "learning_rate", str(folder)):
         assert words in text
     assert any(0x2800 < ord(char) < 0x2900 for char in text), "the curve"
+    RunFolder(folder).spec.write_text(to_toml(RunSpec(exercise="softmax", run=RUN, data="digits")))
+    assert re.search(r"^\[ \] \d more goals? with MNIST$", said(capsys, "show", str(folder)), re.MULTILINE)
 
 
 def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -397,8 +399,7 @@ def test_show_as_json_is_the_summary_with_spec_and_goals(tmp_path: Path, capsys:
     assert (found["state"], found["steps"], found["metrics"]["test_accuracy"]) == ("FINISHED", 4, 0.9)
     assert found["metrics"]["loss"] is None, "the last loss is not a number, which JSON cannot hold"
     assert found["params"] == {"learning_rate": 0.5}
-    assert found["goals"], "softmax has goals"
-    assert not any(found["goals"].values())
+    assert set(found["goals"].values()) == {False}
 
 
 def test_show_ticks_a_goal_with_a_question_once_that_is_answered(
@@ -641,6 +642,16 @@ def test_runs_are_compared_by_what_differs_with_repeats_as_one_line(
     assert [(group["runs"], group["delta"]) for group in found["groups"]] == [([3], 0.0), ([1], 1.0)]
 
 
+def test_runs_of_an_exercise_that_is_not_built_in_are_shown_and_the_folder_is_asked_for(
+    rates: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew_gui.commands.agent_program.load_builtin", Catalogue)
+    for words in (["show", "1"], ["compare", "1", "3"]):
+        assert main(words) == 0
+        assert "softmax is not one of Clew's own exercises." in capsys.readouterr().err
+        assert refused(capsys, *words, "--exercises", "away").startswith(f"clew {words[0]}: There is no folder away.")
+
+
 def test_a_range_test_is_not_compared(rates: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     spec = RunFolder(rates[1]).spec
     spec.write_text(to_toml(msgspec.structs.replace(read_spec(spec), rate_range=RateRange(0.001, 10.0))))
@@ -688,8 +699,7 @@ def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
     assert "CPU 150 % on average; memory 2.0 of 16 GB at most." in said(capsys, "show", "1").splitlines()
     shown = json.loads(said(capsys, "show", "1", "--json"))
     assert shown["usage"] == {"cpu": 1.5, "memory": 2e9, "memory_limit": 16e9, "seconds": 4.0}
-    table = said(capsys, "runs", "--columns", "mean_cpu,peak_memory,energy")
-    assert re.search(r"150 % +2\.0 GB +–", table)
+    assert re.search(r"150 % +2\.0 GB +–", said(capsys, "runs", "--columns", "mean_cpu,peak_memory,energy"))
     assert len(json.loads(said(capsys, "runs", "--json", "--filter", "peak_memory > 1e9"))) == 1
     assert json.loads(said(capsys, "runs", "--json", "--filter", "mean_cpu > 2")) == []
     assert said(capsys, "export", str(folder.path), "--csv", str(tmp_path)).splitlines()[-1].endswith("-pulse.csv")
@@ -710,6 +720,8 @@ def test_what_runs_used_of_their_machine_is_said_listed_and_filtered(
             "clew compare: None of these runs recorded 'los'. Recorded: loss, W.",
         ),
         (["runs", "--filter", "rate > 1"], "clew runs: No run has a value named 'rate'."),
+        (["runs", "--columns", "seed,lerning_rate"], "clew runs: No run has a value named 'lerning_rate'. Did you"),
+        (["answer", "softmax", "--exercises", "away", "1", "So."], "clew answer: There is no folder away."),
         (["note", "1", "--name", "x" * 61], "clew note: A run's name may have 60 characters, this one has 61."),
     ],
 )
@@ -748,8 +760,7 @@ def test_the_script_for_a_shell_asks_the_command_itself(shell: str, capsys: pyte
 
 @pytest.mark.parametrize("number", ["\u0661", "1_0", "0x1", "1.0", "one", "\u00b2", "1e0", "1,5"])
 @pytest.mark.parametrize(
-    "words",
-    [("answer", "softmax"), ("try", "1", "--sample"), ("scaling", "softmax", "--repeats")],
+    "words", [("answer", "softmax"), ("try", "1", "--sample"), ("scaling", "softmax", "--repeats")]
 )
 def test_a_whole_number_has_plain_digits(
     words: tuple[str, ...], number: str, kept: list[Path], capsys: pytest.CaptureFixture[str]

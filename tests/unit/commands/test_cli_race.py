@@ -59,13 +59,7 @@ class Trainer:
         self.headings: list[str] = []
 
     def __call__(
-        self,
-        _shell: object,
-        _own: object,
-        one: PlannedRun,
-        card: ExerciseCard,
-        heading: str,
-        *_more: object,
+        self, _shell: object, _own: object, one: PlannedRun, card: ExerciseCard, heading: str, *_more: object
     ) -> StudyResult:
         spec = msgspec.structs.replace(one.run.spec, run=str(uuid.uuid4()))
         self.specs.append(spec)

@@ -149,11 +149,7 @@ def test_the_beginning_of_codes_lists_them(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("typed", "hint"),
-    [
-        ("ssh.atuh", "Did you mean ssh.auth?"),
-        ("xyzzy", "Codes begin with: agent, "),
-    ],
+    ("typed", "hint"), [("ssh.atuh", "Did you mean ssh.auth?"), ("xyzzy", "Codes begin with: agent, ")]
 )
 def test_an_unknown_code_gets_near_ones(typed: str, hint: str) -> None:
     with pytest.raises(ProblemError) as caught:

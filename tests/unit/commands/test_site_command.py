@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew_gui.commands.main import main
@@ -15,6 +16,7 @@ from clew_gui.doctor.examination import Finding, Verdict
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import read_site
+from clew_shared.base.remedies import choose, set_to
 
 
 @pytest.fixture(autouse=True)
@@ -323,11 +325,13 @@ def test_findings_are_shown_as_they_are(said: Said, monkeypatch: pytest.MonkeyPa
 def test_something_bad_is_an_exit_status(
     said: Said, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    examined(monkeypatch, FINE, BAD)
+    ways = (set_to("time", "00:20:00"), choose("partition"))
+    examined(monkeypatch, FINE, msgspec.structs.replace(BAD, remedies=ways))
     said("add", "mine", "--host", "login", "--scheduler", "none")
     assert main(["site", "doctor", "mine"]) == 1
     text = capsys.readouterr().out
-    assert " BAD  Home folder         Full.\n                          -> Make room. (clew why site.full)\n" in text
+    typed = "Type: clew site set mine time=00:20:00 or clew site set mine partition=NAME (clew why site.full)"
+    assert f" BAD  Home folder         Full.\n                          -> Make room. {typed}\n" in text
     assert text.endswith("One thing keeps runs from working there: Home folder.\n")
 
 

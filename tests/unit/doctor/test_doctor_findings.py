@@ -136,12 +136,7 @@ PLAIN = msgspec.structs.replace(SLURM, allocation=AllocationRequest())
 CASES = {
     "data that are not there": Case("data", COURSE, "site.data", ("~/course", "not there"), mended={"data": ""}),
     "data that may not be read": Case(
-        "data",
-        COURSE,
-        "site.data",
-        ("~/course", "cannot be read"),
-        prepare="mkdir -m 0 course",
-        mended={"data": ""},
+        "data", COURSE, "site.data", ("~/course", "cannot be read"), prepare="mkdir -m 0 course", mended={"data": ""}
     ),
     "data that cannot be listed": Case(
         "data",
@@ -388,10 +383,7 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
         ("no Slurm", "Is this the login node"),
         ("Slurm is away", "Jobs that run go on"),
         ("time over the partition's limit", "choose another partition: long."),
-        (
-            "time over the default partition's limit",
-            "Ask for at most 30 minutes, or",
-        ),
+        ("time over the default partition's limit", "Ask for at most 30 minutes, or"),
         ("a kind of GPU that is not there", 'Write gres = "gpu:a100" in the site'),
         ("an account of others", "Yours are: course, lab."),
         ("a Python for which there are no packages", "-m pip install 'msgspec>=0.20'"),
@@ -437,7 +429,7 @@ LOGINS: Mapping[Callable[[Diagnosis, Hop], None], tuple[Verdict, str]] = {
         (
             "node1 has an SSH server whose key is not known here yet, so nobody has tried whether it lets you in. "
             "When Clew needs that way you are asked: “The server at node1 has not been seen from here before. "
-            "Its ssh-ed25519 key has the fingerprint: SHA256:abc "
+            "Its ssh-ed25519 key has the fingerprint: SHA256:abc. "
             "Compare it with the one that the site publishes. Is it the same?”"
         ),
     ),
@@ -505,10 +497,7 @@ def test_a_job_that_only_waits_makes_no_site_bad(clinic: Clinic, monkeypatch: py
     assert (node.verdict, "still waits" in node.text) == (Verdict.WARN, True), node
     assert len(others) == 7
     for other in others:
-        assert (other.verdict, other.text) == (
-            Verdict.SKIPPED,
-            "Not tried, because the doctor's job did not begin.",
-        )
+        assert (other.verdict, other.text) == (Verdict.SKIPPED, "Not tried, because the doctor's job did not begin.")
 
 
 def test_a_node_that_does_not_share_the_home_is_waited_for_with_a_word_and_not_for_long(

@@ -159,6 +159,7 @@ def test_a_home_in_which_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 def test_a_library_that_the_window_lacks_is_named(computer: ThisComputer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(this_computer.window(computer).text.splitlines()) == 1
     monkeypatch.setattr(this_computer, "_WINDOW", "raise ImportError('libEGL.so.1: cannot open shared object file')")
     found = this_computer.window(computer)
     assert found.verdict is Verdict.WARN

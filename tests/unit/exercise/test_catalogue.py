@@ -186,10 +186,10 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     (folder / "dies.py").write_text("import os\nos._exit(4)\n")
     (folder / "empty.py").write_text("")
     (folder / "mistyped.py").write_text(GOOD.replace('title = "Mine"', 'title = "Mine"; minutes = "ten"'))
-    goal = 'goals = (Goal(id="g", text="Low", metric="loss", op="<=", value=1, requires=(Requirement("cod"),)),)'
+    goal = 'goals = (Goal(id="g", text="Low", metric="loss", op="<=", value=1, requires=(Requirement("widht"),)),)'
     names = "from clew_shared.cards import Goal, Requirement\n"
     (folder / "goal.py").write_text(names + GOOD.replace('title = "Mine"', f'title = "Mine"; {goal}'))
-    asked = goal.replace('requires=(Requirement("cod"),)', 'question="Why?"')
+    asked = goal.replace('requires=(Requirement("widht"),)', 'question="Why?"')
     (folder / "question.py").write_text(names + GOOD.replace('title = "Mine"', f'title = "Mine"; {asked}'))
     (folder / "noisy.py").write_text('print(\'{"path": "a lie"}\')\n' + GOOD.replace('"mine"', '"noisy"'))
     cards = own_cards(make_catalogue(folder))
@@ -200,8 +200,8 @@ def test_each_broken_file_becomes_a_card_that_says_where(folder: Path) -> None:
     assert "leaves.py, line 2: SystemExit" in complaint(cards["leaves.py"])
     assert "exit code 4" in complaint(cards["dies.py"])
     assert "mistyped.py, ValidationError: Expected `int`, got `str` - at `$.minutes`" in complaint(cards["mistyped.py"])
-    said = complaint(cards["goal.py"])
-    assert "The goal 'Low' of mine asks for the setting 'cod', which the exercise does not have." in said
+    said = str(cards["goal.py"].problem)
+    assert said.endswith("asks for the setting 'widht', which the exercise does not have. Did you mean width?")
     said = complaint(cards["question.py"])
     assert "The goal 'Low' of mine asks for an answer to 'Why?', which the guide does not ask." in said
     assert "declares no exercise" in complaint(cards["empty.py"])

@@ -493,7 +493,11 @@ def test_runs_of_an_exercise_that_is_not_known_here_are_not_checked_and_not_call
     assert main(["verify-handin", str(path)]) == 2
     said = capsys.readouterr()
     assert "Altered" not in said.out + said.err
-    assert "The exercise 'softmax' is not known here" in said.err
+    assert "There is no exercise 'softmax' here" in said.err
+    source = read_source(tmp_path / "run")
+    other = source._replace(spec=msgspec.structs.replace(source.spec, exercise="mine"))
+    with pytest.raises(ProblemError, match="There is no exercise 'softmax' or 'mine' here, so goals cannot be judged"):
+        make_facts([source, other], {}, student="", created=0.0, version="", answers={}, jobs={})
     broken = msgspec.structs.replace(verdict, problems=(*verdict.problems, Problem("handin.run", "A run is missing.")))
     assert class_rows([("a.clew.zip", broken)])[0].checked == "ALTERED"
 

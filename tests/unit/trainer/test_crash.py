@@ -35,7 +35,7 @@ def test_a_clock_that_was_set_is_the_reason_and_not_a_piece_of_a_traceback(jump:
 
 @pytest.mark.parametrize(("error", "jump"), [(UnavailableError("gone"), 3.0), (ValueError("shape"), 864_000.0)])
 def test_other_errors_keep_their_own_words(error: Exception, jump: float) -> None:
-    assert crash(error, 7, jump).text == f"{type(error).__name__} at step 7: {error}"
+    assert crash(error, 7, jump).text == f"{type(error).__name__} at step 7: {error}."
 
 
 def test_an_error_in_an_exercise_of_ones_own_names_its_line(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_an_error_in_an_exercise_of_ones_own_names_its_line(tmp_path: Path) -> N
     path.write_text("data = 3\ndata.shap\n", encoding="utf-8")
     with pytest.raises(AttributeError) as raised:
         import_exercises(ExerciseFile(path))
-    text = "AttributeError at step 0 in two_layers.py, line 2: 'int' object has no attribute 'shap'"
+    text = "AttributeError at step 0 in two_layers.py, line 2: 'int' object has no attribute 'shap'."
     assert crash(raised.value, 0).text == text
 
 
@@ -70,7 +70,7 @@ def test_an_error_in_a_graph_is_told_without_the_lines_that_made_the_graph() -> 
     message = _IN_A_GRAPH.replace(
         "Attempting to perform BLAS operation using StreamExecutor without BLAS support", text
     )
-    assert crash(InternalError(message), 1200).text == f"InternalError at step 1,200: {text}"
+    assert crash(InternalError(message), 1200).text == f"InternalError at step 1,200: {text}."
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_error_in_a_graph_is_told_without_the_lines_that_made_the_graph() -> 
 def test_a_gpu_that_others_have_filled_is_called_full(message: str, sure: str, told: str) -> None:
     found = crash(InternalError(message), 0)
     assert found.code == "run.gpu_memory"
-    assert found.text == f"{sure} GPU has no memory left. InternalError at step 0: {told}"
+    assert found.text == f"{sure} GPU has no memory left. InternalError at step 0: {told}."
     assert "nvidia-smi" in found.hint
 
 

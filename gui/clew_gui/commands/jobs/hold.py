@@ -148,9 +148,7 @@ def hold(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew hold --site NAME [--detach]``: returns the exit status."""
     parser = Parser("clew hold", _ABOUT)
     parser.add_argument("--site", metavar="NAME", required=True, help="which site; `clew site list` shows them")
-    parser.add_argument(
-        "--detach", action="store_true", help="return as soon as the job waits in the queue; the allocation is kept"
-    )
+    parser.add_argument("--detach", action="store_true", help="return when the job waits in the queue; it is kept")
     add_allocation_flags(parser, "instead of the site's own")
     options = parser.parse_args(list(argv))
     with stop_requests() as stops, reach_node(context, options.site, stops, options, fresh=True) as node:

@@ -65,9 +65,7 @@ def jobs(context: CommandContext, argv: Sequence[str]) -> int:
     )
     parser = Parser("clew jobs", about)
     parser.add_argument("--all", action="store_true", help="all of them")
-    parser.add_argument(
-        "--last-heard", action="store_true", help="do not ask the schedulers; show the last known states"
-    )
+    parser.add_argument("--last-heard", action="store_true", help="show the last known states, without asking")
     parser.add_argument("--json", action="store_true", help="one line of JSON: a list of jobs")
     options = parser.parse_args(list(argv))
     if not options.last_heard and job_book(context.places).open_jobs():

@@ -40,9 +40,7 @@ def open(context: CommandContext, argv: Sequence[str]) -> int:  # noqa: A001  # 
     parser.add_argument("kind", choices=("jupyter", "tensorboard"), metavar="jupyter|tensorboard")
     parser.add_argument("--site", metavar="NAME", help="which site; `clew site list` shows them")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument(
-        "--hold", action="store_true", help="take an allocation for Jupyter if none is held, until Ctrl+C"
-    )
+    parser.add_argument("--hold", action="store_true", help="if none is held, take an allocation until Ctrl+C")
     add_allocation_flags(parser, "for --hold, instead of the site's own")
     options = parser.parse_args(list(argv))
     browse = not options.no_browser and has_display(os.environ, operating_system.NAME)  # a text browser would take it

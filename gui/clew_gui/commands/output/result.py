@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from clew_gui.commands.output import words
 from clew_gui.commands.output.progress import values_line
 from clew_gui.reports.facts import kept_answers
 from clew_gui.study.advice import advise
-from clew_gui.study.goals import check_goal
+from clew_gui.study.goals import check_goal, needs_words
 from clew_gui.study.prediction import prediction_words
 from clew_gui.study.rate_range import rate_curve, rate_words
 from clew_gui.study.trace import trace_lines as traced_lines
@@ -103,11 +104,16 @@ def asked_lines(history: History, folder: Path) -> Iterator[str]:
 
 def goal_lines(history: History, card: ExerciseCard | None, folder: Path, places: Places) -> Iterator[str]:
     """Yields one line for each goal of the exercise, with what it asks for; those of another data set than the run's
-    are not judged."""
+    are counted, not judged."""
     spec, answers = kept_spec(folder), kept_answers(places, card.id) if card else {}
+    others = Counter[str]()
     for goal in card.goals if card else ():
         result = check_goal(goal, history, card, spec, answers)
-        yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
+        if result.text == needs_words(goal):
+            others[result.text.removeprefix("needs ")] += 1
+        else:
+            yield f"{'[x]' if result.reached else '[ ]'} {goal.text} ({result.text})"
+    yield from (f"[ ] {counted(number, 'more goal')} with {data}" for data, number in others.items())
 
 
 def measured_lines(history: History, card: ExerciseCard | None) -> Iterator[str]:

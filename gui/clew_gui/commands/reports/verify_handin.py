@@ -94,9 +94,7 @@ A run that is in the hand-ins of two students is named."""
 def class_(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew class DIR``: 0 when every hand-in is as it was recorded."""
     parser = Parser("clew class", _CLASS)
-    parser.add_argument(
-        "folder", metavar="DIR", type=Path, help=f"the folder with the files (*{SUFFIX}), with its subfolders"
-    )
+    parser.add_argument("folder", metavar="DIR", type=Path, help=f"where the files are (*{SUFFIX}), at any depth")
     _add_checks(parser)
     parser.add_argument("--html", metavar="FILE", help="write the table as a page")
     parser.add_argument("--csv", metavar="FILE", help="write the table as CSV")

@@ -323,9 +323,9 @@ def _as_option(word: str, flags: Sequence[str]) -> str:
 
 def make_spec(request: RunArguments, card: ExerciseCard, run: str) -> tuple[RunSpec, list[Problem]]:
     """The run spec and everything wrong with it. Flags win over the preset, the preset over the defaults."""
-    problems: list[Problem] = [] if card.problem is None else [card.problem]
-    preset, found = _preset(request.preset, card)
-    problems += found
+    if card.problem is not None:  # nothing else is known of it
+        raise ProblemError(card.problem)
+    preset, problems = _preset(request.preset, card)
     values: dict[str, object] = dict(preset.values)
     for name, text in request.assignments:
         if text == "\0":

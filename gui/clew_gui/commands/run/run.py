@@ -122,9 +122,7 @@ def resume(context: CommandContext, argv: Sequence[str]) -> int:
 def _resume_parser() -> Parser:
     parser = Parser("clew resume", _RESUME)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument(
-        "--exercises", metavar="DIR", help="the folder of your own exercises, if the run is one of them"
-    )
+    parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
     parser.add_argument("--strategy", metavar="NAME", help="continue with another strategy")
     parser.add_argument("--devices", metavar="N", help="continue with this many devices on each node")
     parser.add_argument("--json", action="store_true", help="end with a summary of the run as one line of JSON")

@@ -34,7 +34,7 @@ def examine_site(context: CommandContext, name: str, found: Site, want_job: bool
     findings: list[Finding] = []
     examination = examine(name, found, context.places, headless_prompter(os.environ), want_job)
     interrupted = False
-    shown = _Shown(context)
+    shown = _Shown(context, name)
     try:
         for finding in examination:
             findings.append(finding)
@@ -69,8 +69,8 @@ def doctor(context: CommandContext, argv: Sequence[str]) -> int:
 class _Shown:
     """Findings as lines; those that were not tried for the same reason make one."""
 
-    def __init__(self, context: CommandContext) -> None:
-        self._context = context
+    def __init__(self, context: CommandContext, site: str) -> None:
+        self._context, self._site = context, site
         self._untried: list[Finding] = []
 
     def add(self, finding: Finding) -> None:
@@ -94,7 +94,8 @@ class _Shown:
 
     def _line(self, said: Finding) -> None:
         self._context.say(f"{_MARKS[said.verdict]:>4}  {said.title:<{_COLUMN}}  {said.text}")
-        if advice := Problem(said.code, said.text, said.hint, remedies=said.remedies).advice():
+        ways = tuple(msgspec.structs.replace(one, site=self._site) for one in said.remedies)
+        if advice := Problem(said.code, said.text, said.hint, remedies=ways).advice():
             self._context.say(f"{'':{_COLUMN + 8}}-> {advice}")
 
 

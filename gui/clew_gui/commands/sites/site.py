@@ -94,9 +94,7 @@ The exit status is 1 when something keeps runs from working."""
         "modules", help="list the modules there", description="The site's environment modules."
     )
     modules.add_argument("name", metavar="NAME")
-    modules.add_argument(
-        "pattern", metavar="PATTERN", nargs="?", default="", help="a part of the name; * and ? as usual"
-    )
+    modules.add_argument("pattern", metavar="PATTERN", nargs="?", default="", help="a part of the name, or * and ?")
     _json(modules)
 
 
