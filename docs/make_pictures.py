@@ -77,7 +77,7 @@ def keep(program: Program, session: Session, file: str, size: tuple[int, int] = 
         program.controller.show_curve(run, True)
     if select:
         program.controller.select(select)
-    QTimer.singleShot(1500, program.app.quit)  # the status line is set every second
+    QTimer.singleShot(1500, program.app.quit)  # times are shown again every second
     program.app.exec()
     program.window.grab().save(file)
     program.window.close()
@@ -302,7 +302,7 @@ def paint_moving(theme: Literal["light", "dark"], file: str) -> None:
     for run in session.runs:
         program.controller.show_curve(run, True)
     slider, frames = program.window.run_view.plots.replay.slider, []
-    QTest.qWait(1500)  # the status line is set every second
+    QTest.qWait(1500)  # times are shown again every second
     for place in range(FRAMES + 1):
         slider.setValue(round(slider.maximum() * (place / FRAMES) ** 2))
         QTest.qWait(100)

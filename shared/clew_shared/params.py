@@ -40,8 +40,8 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 SHARED, SELDOM = "Training", "More"
-"""The groups that exercises share: what each of them has, and what the first labs never need. The first group of a form
-are an exercise's own settings, and the last one is folded until a person opens it."""
+"""The groups that exercises share: what each of them has, and what the first labs never need. A form begins with
+an exercise's own settings; the last group is folded until a person opens it."""
 
 
 class Condition(msgspec.Struct, frozen=True):

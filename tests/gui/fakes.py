@@ -367,6 +367,9 @@ class FakeSession(Session):
     def start_run(self, spec: RunSpec, place: Place | None = None) -> str:
         """A new run, queued."""
         self._ask("start", spec, *((place,) if place is not None else ()))
+        return self._started(spec)
+
+    def _started(self, spec: RunSpec) -> str:
         run = self.add(spec.exercise, spec.preset, **spec.params)
         run.spec = msgspec.structs.replace(spec, run=run.id)
         self.tell(new=frozenset((run.id,)))
@@ -374,6 +377,9 @@ class FakeSession(Session):
 
     def start_runs(self, specs: Sequence[RunSpec], place: Place | None = None, kept: bool = True) -> tuple[str, ...]:
         """New runs, queued; those of one job are noted together."""
+        if not kept:
+            self._ask("play", *specs)
+            return (self._started(specs[0]),)
         if place is None or len(specs) == 1:
             return tuple(self.start_run(spec, place) for spec in specs)
         self._ask("start_runs", tuple(specs), place)
@@ -454,7 +460,7 @@ class FakeSession(Session):
         self._ask("discard", run)
         del self.runs[run]
 
-    def forget(self, run: str) -> None:
+    def forget(self, run: str, lasting: bool = True) -> None:
         """Gone."""
         self._ask("forget", run)
         assert self.runs[run].state in TERMINAL

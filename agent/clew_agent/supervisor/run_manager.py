@@ -67,7 +67,7 @@ class RunManager:
         before = read_record(record)
         self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
-        self._discarded: set[str] = set()
+        self._discarded = {run for run in before.discarded if is_run_id(run)}
         """Runs that nobody keeps, whose folders go as soon as their processes have gone."""
         self._cancelled: dict[str, RunSpec] = {}
         self._begun = dict(before.begun)
@@ -117,6 +117,7 @@ class RunManager:
         self._launcher.seal_the_dead(list(self.registry.live()))
         self._kill_overdue()
         answers = [answer for run in self._queue.running() for answer in self._free_slot(run)]
+        self._remove_discarded()
         self._start_waiting()
         return answers
 
@@ -262,16 +263,15 @@ class RunManager:
         tracked = self.registry.get(request.run)
         if self._asked_for and request.run not in self._queue:
             return Done(run=request.run)
-        if request.discard:
+        if request.discard and tracked.folder.path.name == request.run:  # not the folder that a command was given
             self._discarded.add(request.run)
+            self._keep_record()
         if self._job and (self._queue.position(request.run) or self._at_work(tracked)):
             self._stopped.add(request.run)
             self._keep_record()
         if self._queue.cancel(request.run):
             self._take_out(tracked)
-            self._remove_if_discarded(tracked)
         elif not self._at_work(tracked):
-            self._remove_if_discarded(tracked)
             return Done(run=request.run)
         elif not self._control.reachable(request.run):
             # Nothing to save yet, and nobody there who could stop by itself; or one that ends already, asked twice.
@@ -358,7 +358,6 @@ class RunManager:
         if tracked is not None:
             self._put_back(tracked)
             guard_mark.forget(tracked.folder.path)
-            self._remove_if_discarded(tracked)
         self._queue.ended(run)
         self._to_kill.pop(run, None)
         self._keep_record()
@@ -403,15 +402,22 @@ class RunManager:
                 _log.info("The folder of the cancelled run %s stays: %s", tracked.run, error)
         self.registry.touch()
 
-    def _remove_if_discarded(self, tracked: TrackedRun) -> None:
-        """Removes the folder of a run that nobody keeps, unless one of its processes is still there: then it goes with
-        the last one."""
-        if tracked.run in self._discarded and not self._is_worked_on(tracked):
-            self._discarded.discard(tracked.run)
-            self._cancelled.pop(tracked.run, None)
-            shutil.rmtree(tracked.folder.path, ignore_errors=True)
-            self.registry.remove(tracked.run)
-            self._keep_record()
+    def _remove_discarded(self) -> None:
+        """Removes the folders of runs that nobody keeps, each when its last process has gone. Where the system refuses
+        that, as Windows does while a file is open, it is tried again at the next turn."""
+        for run in tuple(self._discarded):
+            tracked = self.registry.find(run)
+            if tracked is not None and (run in self._queue or self._is_worked_on(tracked)):
+                self._to_kill.setdefault(run, time.monotonic() + _STOP_NOW_S)  # also one that an earlier agent stopped
+                continue
+            folder = self.registry.place(run).path
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                self._discarded.discard(run)
+                self._cancelled.pop(run, None)
+                if tracked is not None:
+                    self.registry.remove(run)
+                self._keep_record()
 
     def _recall(self, cancelled: Iterable[RunSpec]) -> None:
         """List the runs again that left the queue of an earlier agent before they began."""
@@ -432,7 +438,13 @@ class RunManager:
     def _keep_record(self) -> None:
         cancelled = tuple(self._cancelled.values())
         begun, stopped = dict(self._begun), frozenset(self._stopped)
-        record = msgspec.structs.replace(self._queue.record, cancelled=cancelled, begun=begun, stopped=stopped)
+        record = msgspec.structs.replace(
+            self._queue.record,
+            cancelled=cancelled,
+            begun=begun,
+            stopped=stopped,
+            discarded=frozenset(self._discarded),
+        )
         make_private(self._record_file.parent)
         try:
             write_private(self._record_file, msgspec.json.encode(record))

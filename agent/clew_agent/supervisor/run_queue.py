@@ -24,8 +24,8 @@ class QueueRecord(msgspec.Struct, frozen=True):
     ``devices`` are the ids that each running run has, ``attempts`` which attempt of it runs; earlier agents did not
     keep them. ``cancelled`` are the runs that left the queue before they began and have no folder that would show
     them. ``begun`` are the runs of a job that its agent has begun by itself, with the incarnation of the job;
-    ``stopped`` are those that a person has stopped: they stay so when the job starts again. ``alone`` are the running
-    ones that nothing may train beside.
+    ``stopped`` are those that a person has stopped: they stay so when the job starts again. ``discarded`` are those
+    whose folders are to be removed. ``alone`` are the running ones that nothing may train beside.
     """
 
     waiting: tuple[QueueEntry, ...] = ()
@@ -35,6 +35,7 @@ class QueueRecord(msgspec.Struct, frozen=True):
     cancelled: tuple[RunSpec, ...] = ()
     begun: dict[str, str] = {}
     stopped: frozenset[str] = frozenset()
+    discarded: frozenset[str] = frozenset()
     alone: frozenset[str] = frozenset()
 
 

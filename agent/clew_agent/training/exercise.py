@@ -254,10 +254,10 @@ class Exercise(Generic[SettingsT]):
     """Requirements on the settings: when all are met, the seed changes nothing, as nothing is drawn."""
     jit: ClassVar[bool] = False
     tries: ClassVar[Literal["", "classes", "code"]] = ""
-    plays: ClassVar[bool] = False
-    """Whether it is so small that a viewer may train it again after each change of a setting."""
     """What one can try with a trained run: "classes", which class an image belongs to, by the model's ``scores``;
     "code", what its ``coder`` makes of an image, and draws from a code that is moved."""
+    plays: ClassVar[bool] = False
+    """Whether it is so small that a viewer may train it again after each change of a setting."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

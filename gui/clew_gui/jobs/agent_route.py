@@ -101,7 +101,7 @@ class AgentRoute:
 
     @property
     def route(self) -> str:
-        """The route in use, in words for the status line; empty while there is none."""
+        """The route in use, in words for the window; empty while there is none."""
         if (route := self._route) is not None:
             return route.text
         return "its journal as a file" if self.files(self._job.news.over) is not None else ""

@@ -123,7 +123,7 @@ def as_there(spec: RunSpec) -> RunSpec:
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a job as last known. A later one replaces it.
 
-    ``text`` is one sentence for the status line ("Waits in the queue: other jobs come first."). ``id`` is the
+    ``text`` is one sentence for the window ("Waits in the queue: other jobs come first."). ``id`` is the
     scheduler's. ``starts`` is when it is expected to begin or began, ``until`` when its time is up, in seconds since
     1970. ``phase`` is the scheduler's word at the end, ``problem`` why it was refused, failed or cannot be asked for
     now. ``blocked``: it will not start unless someone does something. ``use`` is what the scheduler's accounts say of

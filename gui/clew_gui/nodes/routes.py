@@ -52,7 +52,7 @@ class RouteKind(Enum):
 
 
 class Route:
-    """A route that worked when it was last tried. ``text`` is for the status line: "through login, jumping into node1".
+    """A route that worked when it was last tried. ``text`` is for the window: "through login, jumping into node1".
     ``connect`` makes a stream to a port of that node, ``port`` is the agent's.
 
     Through a relay the stream that was checked is kept for the first caller that opens the route: the scheduler may

@@ -1,4 +1,4 @@
-"""A job's state as a sentence for the status line, the log and the terminal."""
+"""A job's state as a sentence for the window, the log and the terminal."""
 
 from __future__ import annotations
 

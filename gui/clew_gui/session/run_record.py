@@ -100,9 +100,9 @@ class RunRecord:
                 self.settle()
         return found
 
-    def add(self, line: RunLine) -> None:
+    def add(self, line: RunLine, lasting: bool = True) -> None:
         """Notes something of a run, now. Raises ``OSError`` if the disk refuses."""
-        self._append(msgspec.structs.replace(line, time=time.time()))
+        self._append(msgspec.structs.replace(line, time=time.time()), lasting)
 
     def _take(self, line: RunLine) -> None:
         if line.number and line.run not in self.numbers:

@@ -198,7 +198,8 @@ class Session:
         except OSError as error:
             raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
-            self._record.settle()
+            if kept:
+                self._record.settle()
         return tuple(spec.run for spec in named)
 
     def keep(self, run: str) -> None:
@@ -209,9 +210,13 @@ class Session:
             raise self._unrecorded(error) from None
 
     def discard(self, run: str) -> None:
-        """End a try at once and remove it, here and at the agent. Raises ``ProblemError`` if the disk refuses."""
-        self._ask(run, Stop(run=run, now=True, discard=True))
-        self.forget(run)
+        """End a try at once and remove it, here and at the agent. Raises ``ProblemError`` for a run that is kept, or if
+        the disk refuses."""
+        if run in self._record.numbers:
+            text = f"Run {self.runs[self._known(run)].number} is kept."
+            raise problem("session.kept", text, "Remove it from the list instead.", run)
+        self.forget(run, lasting=False)
+        self.local_link.ask(Stop(run=run, now=True, discard=True))
 
     def continue_study(
         self, runs: Sequence[str], missing: Sequence[RunSpec], place: Place | None = None
@@ -385,8 +390,9 @@ class Session:
             raise problem("session.disk", f"The note cannot be kept: {error}.") from None
         model.note = note
 
-    def forget(self, run: str) -> None:
-        """Take a run out of the list for good and remove the mirror; the agent's own folder stays.
+    def forget(self, run: str, lasting: bool = True) -> None:
+        """Take a run out of the list for good and remove the mirror; the agent's own folder stays. Not ``lasting``: the
+        disk is not waited for.
 
         Raises ``ProblemError`` for an unknown run and when the disk refuses.
         """
@@ -394,7 +400,7 @@ class Session:
         self._known(run)
         link = self.job_links.link(self.runs[run].link) or self.local_link
         try:
-            self._record.add(RunLine(run=run, forgotten=True))
+            self._record.add(RunLine(run=run, forgotten=True), lasting)
         except OSError as error:
             raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
         self._runs.drop(run)

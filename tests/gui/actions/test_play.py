@@ -8,10 +8,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QSlider
 
 from clew_gui.app import Program
-from clew_gui.views.form.fields import NumberSlider
+from clew_gui.views.form.fields import NumberEdit, NumberSlider, slider_ends
 from clew_gui.views.plots.pictures import PicturesView
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.catalogue import load_builtin
+from clew_shared.journal.events import Evaluation
 from clew_shared.journal.lifecycle import RunState
+from clew_shared.params import ParamSpec, Value, convert
+from clew_shared.run_settings import RunNote
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -29,7 +33,7 @@ def asked(program: Program) -> list[tuple[object, ...]]:
     session = program.controller.model.session
     assert isinstance(session, fakes.FakeSession)
     found, session.asked = session.asked, []
-    return [(what, more[0].params["learning_rate"] if what == "start" else more[0]) for what, *more in found]  # type: ignore[attr-defined]
+    return [(what, more[0].params["learning_rate"] if what in ("start", "play") else more[0]) for what, *more in found]  # type: ignore[attr-defined]
 
 
 def the_try(program: Program) -> fakes.FakeRun:
@@ -38,7 +42,7 @@ def the_try(program: Program) -> fakes.FakeRun:
     return run
 
 
-def change(program: Program, name: str, value: float | int) -> None:
+def change(program: Program, name: str, value: Value) -> None:
     program.window.next_run.form.row(name).editor.set_value(value)
 
 
@@ -50,10 +54,10 @@ def test_a_change_is_trained_at_once_in_the_one_row_of_all_tries(program: Progra
     window = program.window
     window.next_run.play.click()
     first = the_try(program)
-    assert asked(program) == [("start", 0.03)]
+    assert asked(program) == [("play", 0.03)]
     first.begin(2000).train(100)
     change(program, "units", 3)
-    assert [what for what, _ in asked(program)] == ["discard", "start"]
+    assert [what for what, _ in asked(program)] == ["discard", "play"]
     second = the_try(program)
     assert second.spec.params["units"] == 3
     assert window.bottom.model.rowCount() == 2, "the run of before, and one try"
@@ -67,10 +71,10 @@ def test_while_a_knob_moves_a_try_follows_when_the_one_before_has_shown_somethin
     program.window.next_run.play.click()
     for units in (5, 6, 7):
         change(program, "units", units)
-    assert asked(program) == [("start", 0.03)], "it has shown nothing so far"
+    assert asked(program) == [("play", 0.03)], "it has shown nothing so far"
     the_try(program).begin(2000).train(100)
     tick(program)
-    assert [what for what, _ in asked(program)] == ["discard", "start"]
+    assert [what for what, _ in asked(program)] == ["discard", "play"]
     assert the_try(program).spec.params["units"] == 7, "the last value, and none between"
 
 
@@ -83,7 +87,81 @@ def test_what_may_change_live_acts_on_the_running_try(program: Program) -> None:
     assert asked(program) == [("live", run.id)]
     run.train(1900).end()
     change(program, "learning_rate", 0.2)
-    assert asked(program) == [("discard", run.id), ("start", 0.2)], "it has ended"
+    assert asked(program) == [("discard", run.id), ("play", 0.2)], "it has ended"
+
+
+def test_a_change_that_came_too_late_is_trained_again(program: Program) -> None:
+    session = program.controller.model.session
+    assert isinstance(session, fakes.FakeSession)
+    program.window.next_run.play.click()
+    run = the_try(program)
+    run.begin(2000).train(100)
+    session.set_live = lambda run, *_: session._ask("live", run)  # type: ignore[method-assign]  # it never acts
+    asked(program)
+    change(program, "learning_rate", 0.1)
+    session.tell(problems=[Problem("run.not_running", "This run is not running.")])
+    run.train(1900).end()
+    tick(program)
+    assert asked(program) == [("live", run.id), ("discard", run.id), ("play", 0.1)]
+    assert not program.window.messages.isVisible()
+
+
+def test_a_try_that_somebody_used_or_that_reached_a_goal_is_kept(program: Program) -> None:
+    form = program.window.next_run
+    form.play.click()
+    run = the_try(program)
+    run.begin(2000).train(2000).end()
+    run.note = RunNote(name="the best one")
+    asked(program)
+    change(program, "units", 5)
+    assert asked(program) == [("keep", run.id), ("play", 0.03)]
+    the_try(program).begin(2000).train(2000).end()
+    change(program, "shape", "spirals")
+    run = the_try(program)
+    run.begin(2000).train(2000)
+    run.feed(Evaluation(step=2000, values={"test_accuracy": 0.99}, time=1.0))
+    run.end()
+    asked(program)
+    change(program, "units", 6)
+    assert asked(program) == [("keep", run.id), ("play", 0.03)], "the first one that reaches this goal"
+    run = the_try(program)
+    run.begin(2000).train(2000)
+    run.feed(Evaluation(step=2000, values={"test_accuracy": 0.99}, time=1.0))
+    run.end()
+    asked(program)
+    change(program, "units", 7)
+    assert asked(program) == [("discard", run.id), ("play", 0.03)], "another run reaches it as well"
+
+
+def test_a_refusal_leaves_no_try_behind_and_another_change_begins_one(program: Program) -> None:
+    session, form = program.controller.model.session, program.window.next_run
+    assert isinstance(session, fakes.FakeSession)
+    form.play.click()
+    the_try(program).begin(2000).train(2000).end()
+    session.refusal = ProblemError(Problem("session.disk", "The disk is full."))
+    change(program, "units", 5)
+    assert program.window.messages.isVisible()
+    session.refusal = None
+    asked(program)
+    change(program, "units", 6)
+    assert [what for what, _ in asked(program)][-1] == "play"
+    assert the_try(program).spec.params["units"] == 6
+
+
+def test_values_of_another_exercise_are_never_trained(program: Program) -> None:
+    form = program.window.next_run
+    form.play.click()
+    the_try(program).begin(2000).train(2000).end()
+    form.play.click()
+    program.controller.open_exercise("linear-regression")
+    field = form.form.row("steps").editor
+    assert isinstance(field, QLineEdit)
+    field.setText("many")
+    assert not form.play.isEnabled()
+    asked(program)
+    form.play.setChecked(True)
+    tick(program)
+    assert asked(program) == []
 
 
 def test_runs_that_somebody_asked_for_go_first(program: Program) -> None:
@@ -103,7 +181,7 @@ def test_runs_that_somebody_asked_for_go_first(program: Program) -> None:
     assert asked(program) == []
     other.begin(10).train(10).end()
     tick(program)
-    assert asked(program) == [("discard", mine.id), ("start", 0.03)]
+    assert asked(program) == [("discard", mine.id), ("play", 0.03)]
 
 
 def test_a_kept_try_stays_and_the_next_change_is_another_one(program: Program) -> None:
@@ -117,7 +195,7 @@ def test_a_kept_try_stays_and_the_next_change_is_another_one(program: Program) -
     tick(program)
     assert asked(program) == [], "nothing was changed"
     change(program, "units", 3)
-    assert asked(program) == [("start", 0.03)]
+    assert asked(program) == [("play", 0.03)]
     assert program.window.bottom.model.rowCount() == 3
 
 
@@ -173,15 +251,52 @@ def test_only_small_exercises_play_and_a_wrong_value_starts_nothing(program: Pro
 def test_a_slider_and_its_number_follow_each_other_inside_the_limits(program: Program) -> None:
     form = program.window.next_run
     form.play.click()
-    for form_row in (form.form.row(name) for name in ("learning_rate", "units", "layers", "noise", "momentum")):
-        slider = form_row._slider
-        assert isinstance(slider, QSlider)
-        for place in (slider.minimum(), slider.maximum()):
-            slider.setValue(place)
-            assert form_row.problem is None, form_row.spec.name
-    row = form.form.row("learning_rate")
-    assert row._slider is not None
-    row.editor.set_value(0.03)
-    assert row._slider.value() == 100, "the default is in the middle"
-    QTest.keyClick(row._slider, Qt.Key.Key_Right)
-    assert row.value == pytest.approx(0.031)
+
+    def slider_of(name: str) -> QSlider:
+        found = form.form.row(name)._slider
+        assert isinstance(found, QSlider)
+        return found
+
+    def pressed(name: str, key: Qt.Key, times: int = 1) -> object:
+        for _ in range(times):
+            QTest.keyClick(slider_of(name), key)
+        return form.form.row(name).value
+
+    form.form.row("learning_rate").editor.set_value(0.03)
+    assert slider_of("learning_rate").value() == 100, "the default is in the middle"
+    assert pressed("learning_rate", Qt.Key.Key_Right) == pytest.approx(0.031)
+    assert slider_of("learning_rate").accessibleDescription() == "0.031"
+    assert pressed("layers", Qt.Key.Key_Right) == 2
+    assert pressed("layers", Qt.Key.Key_End) == 6
+    assert pressed("units", Qt.Key.Key_Right, 40) == 8
+    assert pressed("noise", Qt.Key.Key_Home) == 0
+    assert pressed("noise", Qt.Key.Key_Right, 2) == pytest.approx(0.01)
+    assert pressed("l2", Qt.Key.Key_Right) > 0  # type: ignore[operator]
+    assert pressed("l2", Qt.Key.Key_Home) == 0, "which has no logarithm"
+
+
+BUILT_IN = [spec for card in load_builtin().exercises for spec in card.params if slider_ends(spec) is not None]
+ODD = [
+    ParamSpec(name="a", kind="float", label="A", default=0.5, gt=0.0, lt=1.0),
+    ParamSpec(name="a", kind="float", label="A", default=0.7, ge=0.5, lt=1.0),
+    ParamSpec(name="a", kind="float", label="A", default=-2.0),
+    ParamSpec(name="a", kind="float", label="A", default=-2.0, log=True),
+    ParamSpec(name="a", kind="int", label="A", default=0, ge=0, log=True),
+    ParamSpec(name="a", kind="int", label="A", default=0),
+]
+
+
+@pytest.mark.usefixtures("qtbot")
+def test_every_place_of_a_slider_is_a_value_that_runs() -> None:
+    for spec in (*BUILT_IN, *ODD):
+        ends = slider_ends(spec)
+        assert ends is not None
+        editor = NumberEdit(spec)
+        editor.set_value(spec.default)
+        slider = NumberSlider(spec, editor, ends)
+        for place in range(slider.maximum() + 1):
+            value, problem = convert(spec, slider.value_at(place))
+            assert problem is None, (spec.name, place, value)
+        assert len({slider.value_at(place) for place in range(slider.maximum() + 1)}) > 1
+    fixed = ParamSpec(name="a", kind="int", label="A", default=2, ge=2, le=2)
+    assert slider_ends(fixed) is None

@@ -365,13 +365,17 @@ def test_what_the_first_labs_never_need_is_closed_until_it_is_opened_or_unusual(
     assert seen() == [False, False, False]
     panel.seed.set_values({"seed": 3})
     assert seen() == [True, True, True], "a seed of one's own is never out of sight"
-    panel.set_card(cards["softmax"])
-    assert seen() == [True, True, True], "the seed is that of all exercises"
     panel.seed.set_values({})
-    panel.form.head("More").click()  # type: ignore[union-attr]
     assert seen() == [False, False, False]
+    panel.set_card(cards["softmax"])
+    assert seen() == [False, False, False]
+    panel.form.row("schedule").editor.set_value("cosine")
+    assert seen() == [True, True, True]
+    panel.use_slides()
     panel.form.head("More").click()  # type: ignore[union-attr]
-    assert panel.more
+    for opened in (False, True):
+        panel.form.head("More").click()  # type: ignore[union-attr]
+        assert (panel.more, seen()) == (opened, [opened] * 3)
     panel.set_card(cards["cnn"])
     assert seen() == [True, True, True], "whoever opened it finds it open"
     panel.more = False

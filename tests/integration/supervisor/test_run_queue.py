@@ -14,7 +14,17 @@ from clew_shared.journal.files import Record, journal_path, read_journal
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import ContinueRun, Done, GetStatus, MoveRun, Refused, RunStatus, StartRun, Status, Stop
-from tests.integration.agents import BOUND_S, STAND_IN, Agent, Viewer, end_all, stand_in_spec, wait_for
+from tests.integration.agents import (
+    BOUND_S,
+    STAND_IN,
+    Agent,
+    Viewer,
+    command_of,
+    end_all,
+    stand_in_spec,
+    trainers,
+    wait_for,
+)
 
 SLOW = {"steps": 100_000, "pause": 0.02}
 Opened = tuple[Agent, Viewer]
@@ -222,6 +232,20 @@ def test_a_discarded_run_leaves_nothing_whether_it_trains_waits_or_has_ended(ope
     wait_for(lambda: not list(agent.places.runs.iterdir()), "their folders go")
     last = viewer.start(stand_in_spec(steps=5))
     assert viewer.wait_state(last, RunState.FINISHED).attempt == 1
+
+
+def test_what_is_discarded_goes_also_when_the_agent_dies_meanwhile(open_agent: Opener) -> None:
+    agent, viewer = open_agent()
+    (run,) = queued(viewer, 1)
+    (guard,) = (one for one in trainers(run) if any("guard" in word for word in command_of(one)))
+    guard.suspend()
+    viewer.ask(Stop(run=run, now=True, discard=True))
+    agent.kill()
+    _, viewer = open_agent()
+    assert (agent.places.runs / run).exists(), "one of its processes is still there"
+    guard.resume()
+    wait_for(lambda: not (agent.places.runs / run).exists(), "its folder goes")
+    assert not viewer.statuses()
 
 
 # --- Successors -------------------------------------------------------------------------------------------------------

@@ -213,7 +213,7 @@ class CurvesChart(CurvesLayout, Chart):
             drawing.line(box.x, box.bottom, box.right, box.bottom, Stroke(theme.line, crisp=True))
             for _, at in self.goals(plot):
                 row = frame.row(at)
-                drawing.line(box.x, row, box.right, row, Stroke(theme.ok, 1.4, (5, 4)))
+                drawing.line(box.x, row, box.right, row, Stroke(theme.ok, 1.4, (5, 4), crisp=True))
             for event, x in self.scene.events:
                 column = frame.column(x)
                 if box.x <= column <= box.right:

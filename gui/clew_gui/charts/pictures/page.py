@@ -152,8 +152,8 @@ def picture_of(tile: Tile) -> Picture:
     if spec.form not in FORMS:
         return Blank(tile, f"This version of Clew cannot show the form {spec.form[:40]!r}")
     event, form = FORMS[spec.form]
-    if spec.grows and figure is None:  # a network without a layer takes no picture of its units
-        return Network(tile, Image(name=spec.id, step=0, width=1, height=1, channels=1, data=b"", count=0))
+    if spec.form == "plane" and spec.grows and figure is None:  # a network without a layer takes no picture of units
+        figure = Image(name=spec.id, step=0, width=1, height=1, channels=1, data=b"", count=0)
     if not isinstance(figure, event):
         return Blank(tile, "Not taken yet")
     reason = _reason(spec, figure) if spec.form in ("plane", "surface") else ""
@@ -164,7 +164,7 @@ def _reason(spec: PictureSpec, figure: Figure | None) -> str:
     """Says why maps over a plane cannot be shown; empty when they can."""
     if not (has_extent(spec.x) and has_extent(spec.y)):
         return "Its axes have no extent"
-    none = isinstance(figure, Image) and not figure.count
+    none = isinstance(figure, Image) and not (figure.count or spec.grows)
     flat = isinstance(figure, Matrix) and min(figure.rows, figure.columns) < 2
     return "There is nothing to show" if none or flat else ""
 

@@ -24,6 +24,7 @@ from clew_gui.charts.pictures.taken import (
     points,
 )
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
+from clew_shared.base.number_words import counted
 from clew_shared.journal.events import Image, Matrix
 
 _GAP: Final = 6.0
@@ -115,12 +116,14 @@ _HEAD: Final = 26.0
 _BUTTON: Final = 18.0
 _WORD: Final = 52.0
 """Pixels of the line with the buttons, of a button, and of the word between two of them."""
+_MOST_UNITS: Final = 200
+"""With more units there are no lines between them."""
 _APART: Final = 0.6
 """The room between two layers, in widths of a map."""
 
 
 class Network(Planes):
-    """The maps of a network's units, layer by layer from its two inputs on, with what adds and removes some."""
+    """The maps of a network's units, layer by layer from its two inputs on, and buttons that change its size."""
 
     def __init__(self, tile: Tile, image: Image) -> None:
         super().__init__(tile, image)
@@ -135,7 +138,7 @@ class Network(Planes):
 
     def _small(self, room: Box, count: int, columns: int) -> list[Frame]:
         """A column for the inputs, then one for each layer."""
-        units = columns if columns > 0 else max(count, 1)
+        units = min(columns, count) if columns > 0 and count else max(count, 1)
         self._layers = -(-count // units)
         area = room.inset(0, _HEAD, 0, 0)
         wide = area.width / (self._layers + 1 + _APART * self._layers)
@@ -152,7 +155,7 @@ class Network(Planes):
     def draw(self, drawing: Drawing) -> None:
         """Add the lines from each unit to the next layer's, the inputs, the maps and the buttons."""
         theme, across = drawing.theme, np.linspace(0, 1, 16)
-        for sources, targets in pairwise(self._columns):
+        for sources, targets in pairwise(self._columns if len(self.frames) <= _MOST_UNITS else ()):
             for source in sources:
                 for target in targets:
                     drawing.line(source.right, source.middle, target.x, target.middle, Stroke(theme.border, 1.0))
@@ -167,8 +170,8 @@ class Network(Planes):
             drawing.text(*box.centre, key[-1].replace("-", "−"), theme.text, "captionStrong", across="middle")
         counts = self._layers, len(self._columns[-1])
         for name, number in zip(self._grows, counts if self._layers else (0,), strict=False):
-            at = self.buttons[f"{name}-"]
-            drawing.text(at.right + 0.5 * _WORD, at.middle, f"{number} {name}", theme.text2, across="middle")
+            at, words = self.buttons[f"{name}-"], counted(number, name.removesuffix("s"))
+            drawing.text(at.right + 0.5 * _WORD, at.middle, words, theme.text2, across="middle")
 
     def pick(self, x: float, y: float) -> str:
         """The button at a pixel."""
@@ -177,7 +180,7 @@ class Network(Planes):
     def read(self, x: float, y: float) -> str:
         """What a button does, or the value of a map."""
         key = self.pick(x, y)
-        return f"{'one more of' if key[-1] == '+' else 'one less of'} {key[:-1]}" if key else super().read(x, y)
+        return f"{'more' if key[-1] == '+' else 'fewer'} {key[:-1]}" if key else super().read(x, y)
 
 
 def map_pixels(values: FloatArray, box: Box, theme: Theme) -> npt.NDArray[np.uint8]:

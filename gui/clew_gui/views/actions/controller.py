@@ -124,6 +124,8 @@ class WindowController(QObject):
         self._started: set[str] = set()
         """The runs that were started here and have not ended."""
         self._listed = False
+        self.quiet: frozenset[str] = frozenset()
+        """The codes of problems that are not shown now."""
         window.lab.fill(catalogue)
         window.lab.tree.opened.connect(self.open_exercise)
         window.next_run.edited.connect(self._form_edited)
@@ -310,7 +312,7 @@ class WindowController(QObject):
             self.panels.points(points)
         if changes.link or changes.jobs:
             self._link()
-        self.show_problems(tuple(changes.problems))
+        self.show_problems(tuple(one for one in changes.problems if one.code not in self.quiet))
 
     def _mine(self, runs: Iterable[str]) -> set[str]:
         return {run for run in runs if self.model.is_mine(run)}

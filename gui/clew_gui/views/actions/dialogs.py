@@ -3,6 +3,7 @@ for them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -281,7 +282,7 @@ class TutorialDialog(Dialog):
     def __init__(self, parent: QWidget, appearance: Appearance, markdown: str) -> None:
         super().__init__(parent, "Tutorial")
         lines = [one for one in markdown.splitlines() if not one.startswith(("# ", "![", "<"))]
-        text = paragraph("\n".join(lines))
+        text = paragraph(re.sub(r"\[([^\]]+)\]\((?!http)[^)]*\)", r"\1", "\n".join(lines)))  # pages that are not here
         text.setMargin(12)
         self.add(scrolling(text, takes_focus=True), 1)
         self.finish(None, self.close_button(appearance))

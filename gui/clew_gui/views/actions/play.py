@@ -7,8 +7,13 @@ from PySide6.QtCore import QObject
 
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.form.next_run import PLAY_TIP
 from clew_shared.journal.lifecycle import TERMINAL, RunState
+from clew_shared.run_settings import NO_NOTE
 from clew_shared.spec import RunSpec
+
+_LATE = frozenset({"run.not_running"})
+"""A change that comes when its try has just ended is trained again: nobody need read that it was refused."""
 
 
 class Play(QObject):
@@ -20,6 +25,8 @@ class Play(QObject):
         super().__init__(controller)
         self._controller, self._window, self._model = controller, controller.window, controller.model
         self._try = ""
+        self._sent: dict[str, float] = {}
+        """What was asked to change in the try while it trains."""
         self._asked: RunSpec | None = None
         self._wanted: RunSpec | None = None
         form = self._window.next_run
@@ -38,8 +45,9 @@ class Play(QObject):
             self._window.next_run.play.setChecked(False)
 
     def _switch(self, on: bool) -> None:
+        self._controller.quiet = _LATE if on else frozenset()
         if on:
-            self._asked = None
+            self._asked = self._wanted = None
             self._edited()
             return
         if self._run is not None and self._run.state not in TERMINAL:
@@ -70,11 +78,15 @@ class Play(QObject):
     def _go_on(self) -> None:
         """Starts what is wanted, unless that is what trains, or it has to wait."""
         form, run = self._window.next_run, self._run
+        if run is None:
+            self._show_try("")
+        if run is not None and run.state in TERMINAL and self._is_behind(run):
+            self._asked = None
         done = self._wanted in (None, self._asked) and (run is None or run.state in TERMINAL)
+        before = 0 if done or not form.play.isChecked() else self._before_it()
+        form.play.set_words("Play", f"Run {before} goes first" if before else PLAY_TIP)
         if done or not form.play.isChecked():
             return
-        before = self._before_it()
-        form.play.setToolTip(f"Run {before} goes first" if before else "")
         if before:
             if run is not None and run.state is RunState.RUNNING and self._asked is not None:
                 self._asked = None  # it begins again later
@@ -88,6 +100,11 @@ class Play(QObject):
         ours = (run for run in runs if not run.site and run.id != self._try and not run.at_rest and not run.unread)
         return next((run.number for run in ours if run.state not in TERMINAL), 0)
 
+    def _is_behind(self, run: RunModel) -> bool:
+        """Whether a try ended before a change reached it."""
+        reached = {event.name: event.value for event in run.history.live}
+        return any(reached.get(name) != value for name, value in self._sent.items())
+
     def _change_live(self, run: RunModel | None) -> bool:
         """Changes the settings of the running try, if all that is wanted otherwise may change while it trains."""
         wanted, asked = self._wanted, self._asked
@@ -98,21 +115,34 @@ class Play(QObject):
         alike = msgspec.structs.replace(wanted, params=asked.params) == asked and other.keys() <= live
         if not alike:
             return False
-        for name, value in other.items():
-            self._model.session.set_live(run.id, name, float(str(value)))
         self._asked = wanted
+        for name, value in other.items():
+            self._sent[name] = float(str(value))
+            with self._controller.refusals():
+                self._model.session.set_live(run.id, name, self._sent[name])
         return True
 
     def _begin(self, before: RunModel | None) -> None:
         session, controller = self._model.session, self._controller
-        self._asked = self._wanted  # what follows may edit the form, which asks for the same again
+        wanted = self._asked = self._wanted  # what follows may edit the form, which asks for the same again
+        self._sent = {}
         with controller.refusals():
-            if before is not None:
+            if before is not None and self._is_used(before):
+                self._keep()
+            elif before is not None:
+                self._show_try("")
                 session.discard(before.id)
                 controller.drop(before.id)
-            runs = session.start_runs((self._wanted,) if self._wanted is not None else (), kept=False)
+            runs = session.start_runs((wanted,) if wanted is not None else (), kept=False)
             self._show_try(runs[0])
             controller.await_runs(runs)
+
+    def _is_used(self, run: RunModel) -> bool:
+        """Whether somebody did something with a try, or it reaches a goal that no other run reaches."""
+        model, others = self._model, [one for one in self._model.runs() if one is not run]
+        goals = [goal for goal in model.card.goals if model.results.reached(goal, run)]
+        by_hand = model.state.pinned.get(model.card.id) == run.id or run.id in model.choices.report
+        return by_hand or run.note != NO_NOTE or any(not model.results.reached_by(goal, others) for goal in goals)
 
 
 def _is_starting(run: RunModel | None) -> bool:

@@ -194,7 +194,7 @@ class RunActions(QObject):
         self._controller.runs_changed()
 
     def _forget(self, runs: Sequence[str]) -> None:
-        for run in runs:
+        for run in self._model.session.runs.keys() & set(runs):
             try:
                 self._model.session.forget(run)
             except ProblemError as error:

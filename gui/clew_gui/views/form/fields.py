@@ -159,17 +159,21 @@ class NumberEdit(QLineEdit):
         self.set_value(self._spec.type.python(result))
 
 
+_FEW: Final = 20.0
+"""A limit up to which a slider goes whatever the default is."""
+_PLACES: Final = 200
+
+
 class NumberSlider(QSlider):
-    """Moves the number of a field along the values that make sense for it: those near its default where they are best
-    looked at by their logarithm, else from its least to its most."""
+    """Moves the number of a field along the values that make sense for it, from one of its ``ends`` to the other."""
 
-    _PLACES = 200
-
-    def __init__(self, spec: ParamSpec, editor: Editor) -> None:
+    def __init__(self, spec: ParamSpec, editor: Editor, ends: tuple[float, float]) -> None:
         super().__init__(Qt.Orientation.Horizontal)
         self._spec, self._editor = spec, editor
-        self._ends = slider_ends(spec)
-        self.setRange(0, self._PLACES)
+        self._low, self._high = map(self._scaled, ends)
+        self._moves = False
+        whole = spec.kind == "int" and not spec.log
+        self.setRange(0, round(ends[1] - ends[0]) if whole else _PLACES)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(f"{spec.label}, slider")
         keep_from_wheel(self)
@@ -178,41 +182,50 @@ class NumberSlider(QSlider):
         self._follow()
 
     def _follow(self) -> None:
+        """Goes to the number in the field; while it moves itself it stays where it is."""
         value, problem = convert(self._spec, self._editor.raw())
-        if problem is None and isinstance(value, int | float) and not self.isSliderDown():
-            low, high = map(self._scale, self._ends)
-            with QSignalBlocker(self):
-                self.setValue(round(self._PLACES * (self._scale(float(value)) - low) / (high - low)))
+        if self._moves or problem is not None or not isinstance(value, int | float):
+            return
+        self.setAccessibleDescription(format_value(value))
+        at = self._scaled(float(value)) if value > 0 or not self._spec.log else self._low
+        with QSignalBlocker(self):
+            self.setValue(round(self.maximum() * (at - self._low) / (self._high - self._low)))
 
     def _move(self, place: int) -> None:
-        low, high = map(self._scale, self._ends)
-        value = low + (high - low) * place / self._PLACES
-        value = 10**value if self._spec.log else value
-        self._editor.set_value(
-            self._spec.type.python(round(value) if self._spec.kind == "int" else float(f"{value:.2g}"))
-        )
+        value = self.value_at(place)
+        self._moves = True
+        self._editor.set_value(value)
+        self._moves = False
+        self.setAccessibleDescription(format_value(value))
 
-    def _scale(self, value: float) -> float:
-        return math.log10(max(value, self._ends[0])) if self._spec.log else value
+    def value_at(self, place: int) -> Value:
+        """The value at a place; where that is none, as at a limit that must not be reached, the present one."""
+        spec, (present, _) = self._spec, convert(self._spec, self._editor.raw())
+        at = self._low + (self._high - self._low) * place / self.maximum()
+        value = 0.0 if spec.log and not place and spec.ge == 0 else 10**at if spec.log else at
+        kept = float(present) if isinstance(present, int | float) else value
+        found: Value = spec.type.python(_inside(spec, value if spec.kind == "int" else float(f"{value:.2g}"), kept))
+        return found
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(value) if self._spec.log else value
 
 
-_FEW: Final = 20.0
-"""A limit up to which a slider goes whatever the default is."""
-
-
-def slider_ends(spec: ParamSpec) -> tuple[float, float]:
-    """The least and the most value of a number's slider, inside its limits: by its logarithm a hundred times less and
-    more than the default (ten times for whole numbers), else from its least to its most, or to four times the default
-    where that is far away."""
-    usual = float(spec.default) if isinstance(spec.default, int | float) else 0.0
-    least = spec.ge if spec.ge is not None else spec.gt or 0.0
-    most = math.inf if spec.le is None else spec.le
-    if spec.lt is not None:
-        most = spec.lt - 0.005 * (spec.lt - least)
+def slider_ends(spec: ParamSpec) -> tuple[float, float] | None:
+    """The least and the most value of a number's slider: by its logarithm a hundred times less and more than the
+    default (ten times for whole numbers), else from its least to its most, or to four times the default where that is
+    far away. None for a setting that has no two values."""
+    if not spec.type.number or not isinstance(spec.default, int | float):
+        return None
+    usual, whole = float(spec.default), spec.kind == "int"
+    least = max((one for one in (spec.ge, spec.gt) if one is not None), default=min(4 * usual, 0.0))
+    most = min((one for one in (spec.le, spec.lt) if one is not None), default=math.inf)
     if spec.log:
-        usual, far = usual or 0.01, 10.0 if spec.kind == "int" else 100.0
-        return max(usual / far, least), min(usual * far, most)
-    return least, most if most <= _FEW else min(most, 4 * usual or _FEW)
+        usual, far = usual if usual > 0 else 1.0 if whole else 0.01, 10.0 if whole else 100.0
+        low, high = max(usual / far, least, 1.0 if whole else 0.0), min(usual * far, most)
+    else:
+        low, high = least, most if most <= _FEW else min(most, 4 * usual if usual > 0 else _FEW)
+    return (low, high) if high > low else None
 
 
 _PROSE = frozenset({"note"})

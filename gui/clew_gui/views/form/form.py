@@ -10,7 +10,7 @@ import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QSizePolicy, QToolButton, QWidget
 
-from clew_gui.views.form.fields import Editor, NumberSlider, RunEdit, make_editor
+from clew_gui.views.form.fields import Editor, NumberSlider, RunEdit, make_editor, slider_ends
 from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
@@ -138,8 +138,8 @@ class FormRow:
 
     def show_slider(self, on: bool) -> None:
         """Shows or hides a slider below a number that has a default."""
-        if on and self._slider is None and self.spec.type.number and self.spec.default is not None:
-            self._slider = NumberSlider(self.spec, self.editor)
+        if on and self._slider is None and (ends := slider_ends(self.spec)) is not None:
+            self._slider = NumberSlider(self.spec, self.editor, ends)
             place = self._form.getWidgetPosition(self.error)
             self._slider.setFixedWidth(150)
             self._form.insertRow(place[0], "", self._slider)  # type: ignore[index]  # the stubs know no pair
@@ -279,6 +279,10 @@ class ParamForm(QWidget):
     def unusual(self) -> bool:
         """Whether a field says something else than usual."""
         return any(form_row.changed for form_row in self._rows.values())
+
+    def unusual_in(self, title: str) -> bool:
+        """Whether a field of a group says something else than usual."""
+        return any(self._rows[name].changed for head, names in self._heads if head.title == title for name in names)
 
     def head(self, title: str) -> GroupHead | None:
         """The heading of a group; None if there is none."""

@@ -54,6 +54,7 @@ SLIDES = "slides"
 """The key of every field's default, whatever it is called."""
 _SLIDES, _DEFAULTS = "Slides' values", "Default values"
 USUAL = Usual("As a rule", "Back to the usual value")
+PLAY_TIP = "Train again at once after each change, without a row for each"
 _COMPARISONS = {
     "Sweep…": "Try many values, one run each, or continue a sweep",
     "Race…": "Race several optimizers from the same start",
@@ -101,6 +102,8 @@ class NextRun(QWidget):
         self._cost2 = ""
         self.more = False
         """Whether a person opened what the first labs never need."""
+        self._opening = False
+        """It is being opened or closed by itself."""
         self._drafts: dict[str, RunSpec] = {}
         self._forms: dict[str, _Kept] = {}
         self._spreads: dict[str, _Kept] = {}
@@ -129,7 +132,7 @@ class NextRun(QWidget):
         self.cost2 = label("", "caption", "2", wrap=True)
         self.run = Button(appearance, "Run", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
-        self.play = Button(appearance, "Play", "", "", "Train again at once after each change, without a row for each")
+        self.play = Button(appearance, "Play", "", "", PLAY_TIP)
         self.play.setCheckable(True)
         self.play.hide()
         self.play.toggled.connect(self._show_play)
@@ -223,8 +226,7 @@ class NextRun(QWidget):
         form = ParamForm(self._appearance, specs, usual, sweep=sweep)
         form.changed.connect(self._changed)
         if (head := form.head(SELDOM)) is not None:
-            head.clicked.connect(self._open_more)
-            head.toggled.connect(lambda _on: self._show_more())
+            head.toggled.connect(self._open_more)
         self._inner_box.insertWidget(self._inner_box.indexOf(before), form)
         form.hide()
         if known is not None:
@@ -235,7 +237,9 @@ class NextRun(QWidget):
 
     def _open_more(self, on: bool) -> None:
         """A person opened or closed what the first labs never need: it stays so for all exercises."""
-        self.more = on
+        if not self._opening and not self.form.unusual_in(SELDOM):
+            self.more = on
+            self._show_more()
 
     def _show_more(self) -> None:
         """Shows what the first labs never need if a person opened it, or when something there is unusual. Devices are
@@ -244,7 +248,9 @@ class NextRun(QWidget):
         if card is None:
             return
         if head is not None:
-            head.setChecked(self.more or head.isChecked() or self.seed.unusual or self.spread.unusual)
+            self._opening = True
+            head.setChecked(self.more or self.form.unusual_in(SELDOM) or self.seed.unusual or self.spread.unusual)
+            self._opening = False
         opened = head is None or head.isChecked()
         about_devices = any(one.id != SINGLE.id for one in card.strategies[:1])
         self.spread.setVisible(len(card.strategies) > 1 and (about_devices or opened))
@@ -412,6 +418,7 @@ class NextRun(QWidget):
         broken = self._card.problem if self._card is not None else None
         reason = self._refusal or (_why_broken(broken) if broken is not None else _why_not(wrong))
         self.run.allow(not reason, reason)
+        self.play.setEnabled(not reason or self.play.isChecked())
         elsewhere = self.where.choice().key != HERE
         alone = "A race runs on this computer: choose it above" if elsewhere else ""
         for entry, why in ((self.race, reason or alone), (self.range, reason), (self.sweep, self._no_sweep())):
