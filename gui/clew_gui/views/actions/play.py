@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject
 
 from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.panel_updater import Change
 from clew_gui.views.form.next_run import PLAY_TIP
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.run_settings import NO_NOTE
@@ -63,6 +64,7 @@ class Play(QObject):
         if self._run is not None:
             with self._controller.refusals():
                 self._model.session.keep(self._try)
+            self._controller.refresh(Change.STATES, (self._try,))  # it may have another number now
         self._show_try("")
 
     def _show_try(self, run: str) -> None:
