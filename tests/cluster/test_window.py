@@ -282,17 +282,17 @@ def leaves_the_scheduler_alone(
 
 def goes_on_after_a_cut(student: Student, cluster: MiniCluster, lookout: Lookout) -> None:
     """A login that cost a code is waited for longer than others, and the window's loop lives meanwhile."""
-    status = student.window.status
-    student.until(lambda: "live, through 10.77.0.1" in status.text("link"), RUN_S)
+    fact = student.window.top.fact
+    student.until(lambda: "live, through 10.77.0.1" in fact("link"), RUN_S)
     with cluster.broken("cut", "laptop"):
         since = lookout.beats
         student.until(lambda: lookout.silent_s > PATIENCE_S and bool(lookout.in_vain(since)), RUN_S)
         assert min(lookout.in_vain(since)) > 0, "the window's loop goes on while the server does not answer"
-        student.until(lambda: "No answer from" in status.text("link"), RUN_S)
+        student.until(lambda: "No answer from" in fact("link"), RUN_S)
         step = student.step()
-    student.until(lambda: student.step() > step or "log in" in status.text("link"), RUN_S)
+    student.until(lambda: student.step() > step or "log in" in fact("link"), RUN_S)
     assert student.step() > step
-    student.until(lambda: "live, through 10.77.0.1" in status.text("link"), RUN_S)
+    student.until(lambda: "live, through 10.77.0.1" in fact("link"), RUN_S)
 
 
 def comes_to_its_end(student: Student, cluster: MiniCluster, here: Here) -> None:
