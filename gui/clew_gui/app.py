@@ -29,6 +29,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.files import DroppedFiles
 from clew_gui.views.actions.menus import MENUS, join, why_not
 from clew_gui.views.actions.processes import DataChecker, HandinCheck
 from clew_gui.views.actions.site_actions import SiteActions
@@ -101,6 +102,7 @@ class Program(QObject):
         """Lets the system take a hidden window's time again."""
         self.controller.second.connect(self._stay_awake)
         window.may_close = self.may_close
+        DroppedFiles(window, self.open_file)
 
     def tab(self, kind: type[T]) -> T:
         """The tab of this kind."""
@@ -125,9 +127,12 @@ class Program(QObject):
         self.open_file(file)
 
     def open_file(self, file: str) -> None:
-        """Show a recording, which is a folder, or check a hand-in; nothing if it is empty."""
-        if file:
-            (self.actions.recordings.show_recording if Path(file).is_dir() else self.handins.open)(Path(file))
+        """Show a recording, which is a folder, open an exercise's file or check a hand-in; nothing if it is empty."""
+        if not file:
+            return
+        path, actions = Path(file), self.actions
+        opened = actions.open_source if path.suffix == ".py" else self.handins.open
+        (actions.recordings.show_recording if path.is_dir() else opened)(path)
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.form.next_run import FormRemedies
+from clew_gui.views.lab.lab_panel import unusable
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import RemedyButton
@@ -60,6 +61,8 @@ class WindowActions(QObject):
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
         self.setup.installed.connect(lambda: controller.model.session.renew_agent())
+        self._wanted: Path | None = None
+        controller.second.connect(self._open_wanted)
         self._join_buttons()
         self._join_plots()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -233,6 +236,24 @@ class WindowActions(QObject):
         """Keep what was checked, and let the agent start with it."""
         self._keep(interpreter=interpreter, exercises=exercises)
         self.controller.model.session.renew_agent()
+
+    def open_source(self, path: Path) -> None:
+        """Open the exercise or training script in a file; its folder becomes that of the own exercises."""
+        before = local_settings(self._places).load()
+        self._wanted = path
+        if Path(before.exercises).expanduser() != path.parent:
+            self._use_agent(before.interpreter, str(path.parent))
+            note = f"Your own exercises are now those in {path.parent}."
+            self.window.messages.show_note(note, undo=lambda: self._use_agent(before.interpreter, before.exercises))
+        self._open_wanted()
+
+    def _open_wanted(self) -> None:
+        """Open the exercise of the file that a person opened, once the agent has read it."""
+        for card in self.controller.model.catalogue.exercises if self._wanted else ():
+            if card.file == str(self._wanted) and unusable(card) != "reading":
+                self._wanted = None
+                self.controller.open_exercise(card.id)
+                return
 
     def show_shortcuts(self) -> None:
         """Shows all keyboard shortcuts."""
