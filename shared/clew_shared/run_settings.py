@@ -17,6 +17,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import (
     HEADLINE,
     LEARNING_RATE,
+    OPTIMIZER,
     ParamSpec,
     Value,
     convert,
@@ -149,9 +150,10 @@ def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[s
 
 
 def short_words(values: Mapping[str, Value], names: Iterable[str]) -> str:
-    """``adam 0.003, batch size 32``; what a run does not have is left out."""
+    """``adam 0.003, batch size 32``, ``rate 0.003`` without an optimizer; what a run does not have is left out."""
     there = [name for name in names if values.get(name) is not None]
     plain = " ".join(format_value(values[name]) for name in there if name in HEADLINE)
+    plain = f"rate {plain}" if plain and not there.count(OPTIMIZER) else plain
     rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in HEADLINE]
     return ", ".join(filter(None, [plain, *rest]))
 

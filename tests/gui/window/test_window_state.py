@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.base.settings import SettingsFile
 from clew_gui.charts.compare import STEPS_TO
+from clew_gui.views.actions import files
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.presentation.menu_entries import RemedyButton
@@ -241,6 +242,20 @@ def test_a_servers_text_stays_until_it_is_dismissed_and_can_be_copied(open_windo
     assert not bar.isVisible()
 
 
+def test_a_written_file_and_its_folder_can_be_opened(
+    open_window: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, opened = open_window(fakes.example_session()).window, list[str]()
+    monkeypatch.setattr(files.QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    for button in (0, 1):
+        files.write_and_report(window, tmp_path / "a b.csv", lambda path: path.touch())
+        line = window.messages.line
+        assert [one.accessibleName() for one in (line.help, *line.more)] == ["Open", "Show in folder"]
+        (line.help, *line.more)[button].click()
+        assert not window.messages.isVisible()
+    assert opened == [str(tmp_path / "a b.csv"), str(tmp_path)]
+
+
 def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Opener) -> None:
     program = open_window(fakes.example_session())
     messages = program.window.messages
@@ -250,7 +265,10 @@ def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Op
     messages.show_note("Taken out.", undo=lambda: None)
     program.controller.open_exercise("softmax")
     assert messages.isVisible(), "it can still be taken back"
-    messages.dismiss()
+    program.actions._offer_back(program.window.next_run.spec())
+    program.controller.open_exercise("cnn")
+    assert not messages.isVisible(), "the values of another exercise"
+    program.controller.open_exercise("softmax")
     tell(program, problems=(Problem("data.missing", "Not sent."),))
     assert messages.isVisible()
     program.controller.open_exercise("cnn")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QTimer
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QEvent, QMimeData, QObject, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices, QDropEvent
 
 from clew_gui.reports.handin import SUFFIX
+from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.theme.dialog import ask_place
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
@@ -44,7 +46,16 @@ def write_and_report(window: MainWindow, path: Path, write: Callable[[Path], Non
         hint = "Choose a folder that you can write to and that has free space."
         window.messages.show_problems((Problem("window.export", text, hint, str(path)),))
     else:
-        window.messages.show_note(f"Written: {path}")
+        show_written(window, path)
+
+
+def show_written(window: MainWindow, path: Path) -> None:
+    """Say where a file is, with buttons that open it and its folder."""
+    ways = [
+        RemedyButton(words, partial(QDesktopServices.openUrl, QUrl.fromLocalFile(str(place))))
+        for words, place in (("Open", path), ("Show in folder", path.absolute().parent))
+    ]
+    window.messages.show_note(f"Written: {path}", buttons=ways)
 
 
 class DroppedFiles(QObject):

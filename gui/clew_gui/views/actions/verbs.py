@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.dialogs import AgentSettings, CodeDialog, SettingsDialog, TextDialog
-from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.files import ask_and_write, show_written
 from clew_gui.views.actions.processes import TensorFlowSetup
 from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
 from clew_gui.views.actions.site_actions import SiteActions
@@ -116,7 +117,8 @@ class WindowActions(QObject):
     def _offer_back(self, before: RunSpec) -> None:
         """A preset's or a run's values replaced a person's own."""
         window = self.window
-        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
+        undo = partial(window.next_run.put_back, before)
+        window.messages.show_note("Your values were replaced.", undo=undo, exercise=before.exercise)
 
     def find(self) -> None:
         """Puts the cursor into the search for an exercise."""
@@ -142,7 +144,7 @@ class WindowActions(QObject):
         plots.run_clicked.connect(self.controller.select)
         plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
-        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
+        plots.saved.connect(lambda path: show_written(window, Path(path)))
 
     def copy_picture(self) -> None:
         """The plots to the clipboard."""
