@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics
@@ -66,6 +67,21 @@ def test_chapters_that_were_folded_stay_so_when_the_catalogue_is_read_again(pane
     click(panel, heads(panel)[0])
     panel.fill(load_builtin())
     assert not any(head.isExpanded() for head in heads(panel))
+
+
+def test_a_search_prefers_words_that_begin_so_and_is_over_with_enter(panel: LabPanel) -> None:
+    before = load_builtin()
+    own = msgspec.structs.replace(before.exercises[0], id="two-layers", title="My own", chapter="Own")
+    panel.fill(msgspec.structs.replace(before, exercises=(*before.exercises, own)))
+    opened: list[str] = []
+    panel.tree.opened.connect(opened.append)
+    for words in ("two", "two-la"):
+        QTest.keyClicks(panel.search, words)
+        shown = [item.text(0) for head in heads(panel) for item in exercises(head) if not item.isHidden()]
+        assert shown == ["My own"], "not those of the chapter Networks"
+        QTest.keyClick(panel.search, Qt.Key.Key_Return)
+        assert (opened[-1], panel.search.text()) == ("two-layers", "")
+        panel.tree.select("softmax")
 
 
 def test_a_row_is_as_high_as_its_letters(panel: LabPanel) -> None:

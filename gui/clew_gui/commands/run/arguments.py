@@ -107,7 +107,10 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> RunPar
     parser.set_defaults(assignments=[])
     parser.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options, rare ones as well, and exit")
     parser.add_argument(
-        "exercise", metavar="EXERCISE", nargs="?", help="which exercise, or the path of its file; `clew catalogue` lists them"
+        "exercise",
+        metavar="EXERCISE",
+        nargs="?",
+        help="which exercise (`clew catalogue` lists them), or its file",
     )
     parser.add_argument("--preset", metavar="NAME", default="", help="start from the exercise's preset of this name")
     parser.add_argument(
