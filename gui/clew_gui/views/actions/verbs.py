@@ -208,7 +208,15 @@ class WindowActions(QObject):
             machine = place.site if place is not None and place.site in known else course_machine(card)
             if place is not None and place.site in known:
                 known[machine] = msgspec.structs.replace(known[machine], allocation=place.allocation)
-            CodeDialog(self.window, self.window.appearance, card, spec, known, machine).open()
+            dialog = CodeDialog(self.window, self.window.appearance, card, spec, known, machine)
+            dialog.save_asked.connect(self._save_code)
+            dialog.open()
+
+    def _save_code(self, name: str, text: str) -> None:
+        def write(path: Path) -> None:
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+        ask_and_write(self.window, "Save the code", name, "Text (*)", write)
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""

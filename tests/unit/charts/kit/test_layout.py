@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.charts.kit.clip import clip_lines, drawable, stretches
 from clew_gui.charts.kit.axes import draw_key
+from clew_gui.charts.kit.clip import clip_lines, drawable, stretches
 from clew_gui.charts.kit.drawing import Drawing, Group, Path, Stroke, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box, Placement, emptiest, spread
 from clew_gui.charts.kit.svg import ChartPage
