@@ -232,6 +232,7 @@ class Intake:
         new, jobs = self._jobs.look_around(time.monotonic())
         changes.new |= new
         changes.jobs |= jobs
+        changes.states |= {run for job in jobs for run in self._jobs.models[job].runs if run in self._runs.models}
         for run in new:
             model = self._runs.models[run]
             self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, changes)

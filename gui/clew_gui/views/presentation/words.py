@@ -144,7 +144,7 @@ def state_word(run: RunModel) -> str:
     if run.reading is not None:
         return "Reading …"
     if run.link_stale and run.state not in TERMINAL:
-        return "Stale"
+        return "Not followed" if run.logged_out else "Stale"
     if not_sent(run):
         return NOT_SENT
     if run.job is not None and run.state is RunState.SUBMITTED:
@@ -193,7 +193,7 @@ def state_detail(run: RunModel, goals: str = "") -> str:
     if run.reading is not None:
         return f"{100 * run.reading:.0f} %"
     if run.link_stale and run.state not in TERMINAL:
-        return "link lost, the run goes on"
+        return f"{'you are logged out' if run.logged_out else 'link lost'}, the run goes on"
     if run.state is RunState.QUEUED and run.queue:
         return queue_place(run.queue)
     if run.state is RunState.FINISHED:

@@ -198,7 +198,8 @@ class RunCard(QFrame):
         its journal suggests."""
         self.job_words = job_words
         word = words.state_word(run)
-        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
+        stale = run.link_stale and run.state not in TERMINAL
+        state = "Draft" if run.reading is not None else "Stale" if stale else words.state_key(run)
         if job_words.word:
             self.pill.set_state(job_words.state, job_words.word)
         else:
@@ -207,8 +208,7 @@ class RunCard(QFrame):
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
-        silent = run.link_stale and run.state not in TERMINAL and run.reading is None
-        notice = job_words.notice or (_SILENT if silent and not job_words.sentence else "")
+        notice = job_words.notice or (_SILENT if stale and run.reading is None and not job_words.sentence else "")
         _text(self.notice, notice)
         self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
