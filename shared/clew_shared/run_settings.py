@@ -234,6 +234,7 @@ def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
     key, sign = part["key"], part["op"]
     if not key:
         return FilterTerm("", "=", value, exclude)
+    key = key if key in known else key.lower()  # as the title of a column is written
     if key not in known and key not in _ALWAYS:
         names = sorted({*known, "tag", "name", "note", "state"})
         hint = did_you_mean(key, names) or f"Known names: {', '.join(names)}."

@@ -85,6 +85,9 @@ def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program
         ("learning_rate < 0.2", [4, 3]),
         ("test_accuracy > 80% sgd", [2]),
         ("#good", [3]),
+        ("Rate < 0.2", [4, 3]),
+        ("Best > 80 %, batch = 100, time >= 0, run < 3", [2]),
+        ("Optimizer = adam, State = finished", [4, 3]),
         ("warm", [3]),
         ("nothing has this", []),
     ):
