@@ -156,6 +156,26 @@ def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window
     assert program.controller.model.run() is runs[3], "the latest"
 
 
+def test_runs_have_the_same_colours_in_the_next_window(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    runs = [session.add().begin(10).train(10).end() for _ in range(3)]
+    program = open_window(session)
+    for run, on in ((0, False), (1, False), (2, True), (1, True), (0, True)):
+        program.controller.show_curve(runs[run].id, on)
+    styles = program.controller.model.styles()
+    assert sorted(styles.values()) == [0, 1, 2]
+    kept = msgspec.to_builtins(program.saved_state())
+    later = fakes.FakeSession()
+    later.set_link("CONNECTING")
+    again = open_window(later, memory=NoMemory(msgspec.convert(kept, WindowState)))
+    for run in runs:  # known one after the other
+        later.runs[run.id] = run
+        tell(again, new=run.id)
+        assert again.controller.model.styles()[run.id] == styles[run.id]
+    later.set_link("LIVE")
+    assert again.controller.model.styles() == styles
+
+
 def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
     session = fakes.FakeSession()
     program = open_window(session, memory=None)
