@@ -376,6 +376,28 @@ def collect_due() -> None:
 # --- Log and errors ---------------------------------------------------------------------------------------------------
 
 
+_AGAIN_S = 600.0
+_KNOWN = 1000
+
+
+class RarelyTheSame(logging.Filter):
+    """Passes a sentence on once in ten minutes, so that one that repeats itself does not push the others out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written; errors always are."""
+        text = record.getMessage()
+        if record.levelno < logging.ERROR and record.created - self._said.get(text, 0.0) < _AGAIN_S:
+            return False
+        if len(self._said) >= _KNOWN:
+            self._said.clear()
+        self._said[text] = record.created
+        return True
+
+
 def start_log(places: Places) -> tuple[Problem, ...]:
     """Logs into a file from now on; returns what is wrong if Clew's own folder takes none, and then no run can be kept
     there either."""
@@ -387,6 +409,7 @@ def start_log(places: Places) -> tuple[Problem, ...]:
         text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
         hint = "Set CLEW_HOME to a folder that you can write to, and start again."
         return (Problem("home.write", text, hint, str(places.home)),)
+    handler.addFilter(RarelyTheSame())
     log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     return ()
 
