@@ -25,9 +25,11 @@ def count(number: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """A duration as in a table: "0:03", "12:41", "1:02:05"; a dash for none."""
+    """A duration as in a table: "< 1 s", "0:03", "12:41", "1:02:05"; a dash for none."""
     if seconds is None or not math.isfinite(seconds) or seconds < 0:
         return NONE
+    if 0 < seconds < 0.5:
+        return "< 1 s"
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
