@@ -14,6 +14,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import stylesheet
+from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
 
 
@@ -82,6 +83,19 @@ def test_a_search_prefers_words_that_begin_so_and_is_over_with_enter(panel: LabP
         QTest.keyClick(panel.search, Qt.Key.Key_Return)
         assert (opened[-1], panel.search.text()) == ("two-layers", "")
         panel.tree.select("softmax")
+
+
+def test_a_file_that_breaks_unfolds_its_chapter_once(panel: LabPanel) -> None:
+    before = load_builtin()
+    last, found = heads(panel)[-1], Problem("exercise.broken", "own.py, line 3: SyntaxError.")
+    own = msgspec.structs.replace(before.exercises[0], id="own", chapter=last.text(0), file="own.py", problem=found)
+    broken = msgspec.structs.replace(before, exercises=(*before.exercises, own))
+    assert not last.isExpanded()
+    panel.fill(broken)
+    assert [head.isExpanded() for head in heads(panel)] == [True, *[False] * (len(heads(panel)) - 2), True]
+    click(panel, heads(panel)[-1])
+    panel.fill(broken)
+    assert not heads(panel)[-1].isExpanded(), "as a person folded it"
 
 
 def test_a_row_is_as_high_as_its_letters(panel: LabPanel) -> None:

@@ -56,6 +56,8 @@ class ExerciseTree(QTreeWidget):
         self._appearance = appearance
         self._opened = ""
         self._arranged = False
+        self._broken: set[str] = set()
+        """The files that cannot be loaded."""
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setColumnCount(2)
         self.setHeaderHidden(True)
@@ -73,17 +75,20 @@ class ExerciseTree(QTreeWidget):
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
 
     def fill(self, catalogue: Catalogue) -> None:
-        """Show the cards of a catalogue, chapters in its order; those that were folded stay so."""
+        """Show the cards of a catalogue, chapters in its order; those that were folded stay so, but for one in which a
+        file has just broken."""
         folded = {head.text(0) for head in self._heads() if not head.isExpanded()}
+        before, broken = self._broken, {card.file for card in catalogue.exercises if unusable(card) == "broken"}
+        self._broken = broken
         self.clear()
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
             head.setTextAlignment(1, _RIGHT)
             self.addTopLevelItem(head)
-            for card in catalogue.exercises:
-                if (card.chapter or "Exercises") == title:
-                    head.addChild(_exercise_item(card))
-            head.setExpanded(title not in folded)
+            cards = [card for card in catalogue.exercises if (card.chapter or "Exercises") == title]
+            for card in cards:
+                head.addChild(_exercise_item(card))
+            head.setExpanded(title not in folded or any(card.file in broken - before for card in cards))
         self.retheme()
 
     def exercise_ids(self) -> list[str]:
