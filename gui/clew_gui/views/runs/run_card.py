@@ -332,12 +332,13 @@ class RunCard(QFrame):
         self.log_in.setVisible(locked)
         self.here.setVisible(waits)
         trains = not (over or waits or locked)  # else nothing of it could be asked for
-        self.pause.setVisible(trains and pauses)
+        queued = run.state is RunState.QUEUED  # it can only be taken out, and its place needs the room
+        self.pause.setVisible(trains and pauses and not queued)
         self.pause.set_glyph("play" if run.state is RunState.PAUSED else "pause")
-        self.rate.setVisible(trains and has_live)
+        self.rate.setVisible(trains and has_live and not queued)
         self.cancel.setVisible(waits)
-        self.leave.setVisible(trains and run.state is RunState.QUEUED)
-        self.stop.setVisible(trains and run.state is not RunState.QUEUED)
+        self.leave.setVisible(trains and queued)
+        self.stop.setVisible(trains and not queued)
         self.go_on.setVisible(run.reading is None and over and run.state is not RunState.FINISHED)
         self.reuse.setVisible(over)
         self._name_reuse()
