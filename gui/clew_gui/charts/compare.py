@@ -474,7 +474,7 @@ class CompareChart(Chart):
         self._area = box.inset(left, _TOP, gutter, _FOOT if form != "parallel" else _FOOT + _TOLD)
         self._axes = (scene.x, scene.y) if form == "curves" else scene.scatter
         self._frame = Frame(self._area, self._axes[0].span, self._axes[1].span)
-        self._missing = np.isnan(scene.paths).any(axis=0)
+        self._missing: list[bool] = np.any(np.isnan(scene.paths), axis=0).tolist()
         """Of which parallel axes some group has no value: it goes through a place of its own at their lower end."""
 
     # --- Geometry -----------------------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ class CompareChart(Chart):
     def _height(self, axis: CompareAxis, value: float) -> float:
         if math.isnan(value):
             return self._area.bottom
-        area = self._area.inset(0, 0, 0, _NONE if self._missing.any() else 0)
+        area = self._area.inset(0, 0, 0, _NONE if any(self._missing) else 0)
         return Frame(area, Span(0.0, 1.0), axis.span).row(value)
 
     def pick(self, x: float, y: float) -> str:
@@ -618,7 +618,7 @@ class CompareChart(Chart):
         """Draws the tick labels over the lines, each with a halo: all lines of a value go through its label."""
         theme = drawing.theme
         for number, axis in enumerate(self._scene.parallel):
-            marks = [(tick.text, tick.at) for tick in axis.ticks] + [("none", math.nan)] * bool(self._missing[number])
+            marks = [(tick.text, tick.at) for tick in axis.ticks] + [("none", math.nan)] * self._missing[number]
             for text, at in marks:
                 place = self._column(number) - 5, self._height(axis, at)
                 drawing.text(*place, text, theme.text2, across="right", room=57.0, halo=theme.surface)

@@ -120,9 +120,8 @@ def dropped(program: Program, path: Path) -> bool:
     """Drop a file on the window; whether it takes it."""
     data, taken = QMimeData(), False
     data.setUrls([QUrl.fromLocalFile(str(path))])
-    for kind in (QDragEnterEvent, QDropEvent):
-        where = QPoint(5, 5) if kind is QDragEnterEvent else QPointF(5, 5)
-        event = kind(where, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    how = Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for event in (QDragEnterEvent(QPoint(5, 5), *how), QDropEvent(QPointF(5, 5), *how)):
         event.ignore()
         program.app.sendEvent(program.window, event)
         taken = event.isAccepted()

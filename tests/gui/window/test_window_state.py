@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -160,8 +160,8 @@ def test_runs_have_the_same_colours_in_the_next_window(open_window: Opener) -> N
     session = fakes.FakeSession()
     runs = [session.add().begin(10).train(10).end() for _ in range(3)]
     program = open_window(session)
-    for run, on in ((0, False), (1, False), (2, True), (1, True), (0, True)):
-        program.controller.show_curve(runs[run].id, on)
+    for place, on in ((0, False), (1, False), (2, True), (1, True), (0, True)):
+        program.controller.show_curve(runs[place].id, on)
     styles = program.controller.model.styles()
     assert sorted(styles.values()) == [0, 1, 2]
     kept = msgspec.to_builtins(program.saved_state())
@@ -266,7 +266,7 @@ def test_a_written_file_and_its_folder_can_be_opened(
     open_window: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, opened = open_window(fakes.example_session()).window, list[str]()
-    monkeypatch.setattr(files.QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
     for button in (0, 1):
         files.write_and_report(window, tmp_path / "a b.csv", lambda path: path.touch())
         line = window.messages.line
