@@ -67,7 +67,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     assert view.made is not None
     facts = view.made[0].facts
     nameless = msgspec.structs.replace(facts.runs[0], student="")
-    said = "SGD 0.5: no name was set when it was started."
+    said = "Runs that were started without your name: 1 of 1."
     assert lacks(msgspec.structs.replace(facts, exercises=(), runs=(nameless,))) == said
     question.accept()
     qtbot.waitUntil(lambda: bool(program.window.findChildren(QFileDialog)))

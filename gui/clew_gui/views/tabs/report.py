@@ -304,8 +304,7 @@ class ReportTab(Tab):
 def lacks(facts: ReportFacts) -> str:
     """Says what a teacher will miss: answers, and the name in runs that were started before it was typed."""
     asked = [answer for one in facts.exercises for answer in one.answers]
-    answered, nameless = sum(bool(one.text) for one in asked), [run.label for run in facts.runs if not run.student]
+    answered, nameless = sum(bool(one.text) for one in asked), sum(not run.student for run in facts.runs)
     questions = f"{answered} of {len(asked)} questions of the guide are answered." if answered < len(asked) else ""
-    started = "it was" if len(nameless) == 1 else "they were"
-    names = f"{', '.join(nameless)}: no name was set when {started} started." if nameless else ""
+    names = f"Runs that were started without your name: {nameless} of {len(facts.runs)}." if nameless else ""
     return words.join([questions, names], " ")
