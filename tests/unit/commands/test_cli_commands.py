@@ -684,10 +684,10 @@ def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pyt
     console.print(look.runs_table(seen, (), 80))
     lines = console.export_text().splitlines()
     assert len(lines) == 4
-    assert [line.split()[3:6] for line in lines[1:]] == [
-        ["0.5,", "seed", "1"],
-        ["0.5,", "seed", "2"],
-        ["0.1,", "seed", "1"],
+    assert [" ".join(line.split()[3:7]) for line in lines[1:]] == [
+        "rate 0.5, seed 1",
+        "rate 0.5, seed 2",
+        "rate 0.1, seed 1",
     ]
 
 
