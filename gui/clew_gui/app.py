@@ -29,6 +29,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.files import DroppedFiles
 from clew_gui.views.actions.menus import MENUS, join, why_not
 from clew_gui.views.actions.processes import DataChecker, HandinCheck
 from clew_gui.views.actions.site_actions import SiteActions
@@ -101,6 +102,7 @@ class Program(QObject):
         """Lets the system take a hidden window's time again."""
         self.controller.second.connect(self._stay_awake)
         window.may_close = self.may_close
+        DroppedFiles(window, self.open_file)
 
     def tab(self, kind: type[T]) -> T:
         """The tab of this kind."""
@@ -126,9 +128,12 @@ class Program(QObject):
         self.open_file(file)
 
     def open_file(self, file: str) -> None:
-        """Show a recording, which is a folder, or check a hand-in; nothing if it is empty."""
-        if file:
-            (self.actions.recordings.show_recording if Path(file).is_dir() else self.handins.open)(Path(file))
+        """Show a recording, which is a folder, open an exercise's file or check a hand-in; nothing if it is empty."""
+        if not file:
+            return
+        path, actions = Path(file), self.actions
+        opened = actions.open_source if path.suffix == ".py" else self.handins.open
+        (actions.recordings.show_recording if path.is_dir() else opened)(path)
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 
@@ -373,6 +378,28 @@ def collect_due() -> None:
 # --- Log and errors ---------------------------------------------------------------------------------------------------
 
 
+_AGAIN_S = 600.0
+_KNOWN = 1000
+
+
+class RarelyTheSame(logging.Filter):
+    """Passes a sentence on once in ten minutes, so that one that repeats itself does not push the others out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written; errors always are."""
+        text = record.getMessage()
+        if record.levelno < logging.ERROR and record.created - self._said.get(text, 0.0) < _AGAIN_S:
+            return False
+        if len(self._said) >= _KNOWN:
+            self._said.clear()
+        self._said[text] = record.created
+        return True
+
+
 def start_log(places: Places) -> tuple[Problem, ...]:
     """Logs into a file from now on; returns what is wrong if Clew's own folder takes none, and then no run can be kept
     there either."""
@@ -384,6 +411,7 @@ def start_log(places: Places) -> tuple[Problem, ...]:
         text = f"Clew stores everything in {places.home}, but cannot write there: {error.strerror}."
         hint = "Set CLEW_HOME to a folder that you can write to, and start again."
         return (Problem("home.write", text, hint, str(places.home)),)
+    handler.addFilter(RarelyTheSame())
     log_to(handler, logging.INFO, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     return ()
 

@@ -17,6 +17,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.params import (
     HEADLINE,
     LEARNING_RATE,
+    OPTIMIZER,
     ParamSpec,
     Value,
     convert,
@@ -149,9 +150,10 @@ def differing(runs: Mapping[str, Mapping[str, Value]], limit: int = 0) -> dict[s
 
 
 def short_words(values: Mapping[str, Value], names: Iterable[str]) -> str:
-    """``adam 0.003, batch size 32``; what a run does not have is left out."""
+    """``adam 0.003, batch size 32``, ``rate 0.003`` without an optimizer; what a run does not have is left out."""
     there = [name for name in names if values.get(name) is not None]
     plain = " ".join(format_value(values[name]) for name in there if name in HEADLINE)
+    plain = f"rate {plain}" if plain and not there.count(OPTIMIZER) else plain
     rest = [f"{name.replace('_', ' ')} {format_value(values[name])}" for name in there if name not in HEADLINE]
     return ", ".join(filter(None, [plain, *rest]))
 
@@ -240,6 +242,7 @@ def _term(part: re.Match[str], known: Collection[str]) -> FilterTerm:
 
 def checked_name(name: str, known: Collection[str]) -> str:
     """The name of a setting or result. Raises ``ProblemError`` if no run has a value of that name."""
+    name = name if name in known else name.lower()  # as the title of a column is written
     if name not in known and name not in _ALWAYS:
         names = sorted({*known, "tag", "name", "note", "state"})
         raise _wrong(f"No run has a value named {name!r}.", did_you_mean(name, names) or f"Known: {', '.join(names)}.")

@@ -187,6 +187,7 @@ class FakeRun(RunModel):
     where: str = "This computer"
     site: str = ""
     link_stale: bool = False
+    logged_out: bool = False
     catching_up: float | None = None
     reading: float | None = None
     waiting: RunState = RunState.QUEUED

@@ -323,9 +323,10 @@ class FakeManager(JobManager):
     def log_in(self, site: str) -> None:
         self._fake(site).log_in()
 
-    def log_out(self) -> None:
+    def log_out(self) -> bool:
         for site in self._fakes.values():
             site.log_out()
+        return bool(self._fakes)
 
     def close(self) -> None:
         for site in self._fakes.values():

@@ -32,7 +32,7 @@ def new(argv: Sequence[str]) -> int:
     )
     options = parser.parse_args(argv)
     path = write_template(options.name, options.folder, script=options.script)
-    say(f"{path} is ready. Try it: clew run {options.name} --exercises {path.parent} --preset tiny")
+    say(f"{path} is ready. Try it: clew run {path} --preset tiny")
     return 0
 
 

@@ -108,7 +108,7 @@ class ByHandChart(Chart):
         title = "Step goes on to the first sum." if self._moment.turn is None else TURNS[self._moment.turn]
         drawing.text(box.x, box.y + 9, title, theme.text, "captionStrong", room=box.width)
         lines, top = self._moment.new, box.y + 1.8 * _LINE
-        high = min((box.bottom - top) / max(len(lines), 1), 2 * _LINE + 4)
+        high = min((box.bottom - top) / max(len(lines), 1), 3 * _LINE + 4)
         short = high < 2 * _LINE
         for number, line in enumerate(lines):
             y = top + number * high
@@ -118,7 +118,12 @@ class ByHandChart(Chart):
             value = said(line.value)
             before = "" if line.numbers == value else f"{line.numbers} = "
             room = box.right - left - drawing.width(value, "captionStrong")
-            before = drawing.elided(f"{line.name} = {before}" if short else f"= {before}", room)
+            before = f"{line.name} = {before}" if short else f"= {before}"
+            first, plus, rest = before.rpartition(" + ")
+            if drawing.width(before) > room and plus and high > 3 * _LINE:
+                drawing.text(left, row, first, theme.text, room=box.right - left)
+                left, row, before = left + 8, row + _LINE - 2, f"+ {rest}"
+            before = drawing.elided(before, room)
             drawing.text(left, row, before, theme.text)
             drawing.text(left + drawing.width(before), row, value, theme.text, "captionStrong")
 

@@ -457,6 +457,8 @@ def scale_colour(place: float, theme: Theme) -> str:
     return mixed(_VIRIDIS[first], _VIRIDIS[first + 1], at - first)
 
 
+_NONE = 22.0
+"""Pixels between the lowest value of a parallel axis and the place of what has none."""
 _DOT = 9.2
 """The size of a point, in pixels."""
 
@@ -472,6 +474,8 @@ class CompareChart(Chart):
         self._area = box.inset(left, _TOP, gutter, _FOOT if form != "parallel" else _FOOT + _TOLD)
         self._axes = (scene.x, scene.y) if form == "curves" else scene.scatter
         self._frame = Frame(self._area, self._axes[0].span, self._axes[1].span)
+        self._missing: list[bool] = np.any(np.isnan(scene.paths), axis=0).tolist()
+        """Of which parallel axes some group has no value: it goes through a place of its own at their lower end."""
 
     # --- Geometry -----------------------------------------------------------------------------------------------------
 
@@ -496,7 +500,6 @@ class CompareChart(Chart):
         spots = [
             (self._column(k), self._height(axis, float(value)))
             for k, (axis, value) in enumerate(zip(self._scene.parallel, self._scene.paths[number], strict=True))
-            if math.isfinite(value)
         ]
         return np.array(spots, np.float64).reshape(-1, 2)
 
@@ -505,7 +508,10 @@ class CompareChart(Chart):
         return self._area.x + self._area.width * number / max(len(self._scene.parallel) - 1, 1)
 
     def _height(self, axis: CompareAxis, value: float) -> float:
-        return Frame(self._area, Span(0.0, 1.0), axis.span).row(value)
+        if math.isnan(value):
+            return self._area.bottom
+        area = self._area.inset(0, 0, 0, _NONE if any(self._missing) else 0)
+        return Frame(area, Span(0.0, 1.0), axis.span).row(value)
 
     def pick(self, x: float, y: float) -> str:
         """The number of the group that is nearest to a pixel; empty if none is near."""
@@ -609,15 +615,13 @@ class CompareChart(Chart):
         drawing.paragraph(room, self._scene.told, drawing.theme.text2, "caption")
 
     def _draw_parallel_ticks(self, drawing: Drawing) -> None:
-        """Draws the tick labels over the lines on their own background, because all lines of a value go through its
-        label."""
+        """Draws the tick labels over the lines, each with a halo: all lines of a value go through its label."""
         theme = drawing.theme
         for number, axis in enumerate(self._scene.parallel):
-            for tick in axis.ticks:
-                wide = min(drawing.width(tick.text), 57.0)
-                box = Box(self._column(number) - 5 - wide, self._height(axis, tick.at) - 8, wide, 16)
-                drawing.rect(box.inset(-2, 0, -2, 0), theme.surface, 0.85)
-                drawing.text(box.x, box.middle, tick.text, theme.text2, room=wide + 2)
+            marks = [(tick.text, tick.at) for tick in axis.ticks] + [("none", math.nan)] * self._missing[number]
+            for text, at in marks:
+                place = self._column(number) - 5, self._height(axis, at)
+                drawing.text(*place, text, theme.text2, across="right", room=57.0, halo=theme.surface)
 
     def _draw_names(self, drawing: Drawing) -> None:
         """Writes the names of as many lines or points as there is room for, the baseline and the best first; the table

@@ -120,8 +120,11 @@ def _largest(values: Sequence[NDArray[Any]]) -> float:
 
 
 def is_placed(history: History, unit: XUnit) -> bool:
-    """Whether samples have a place on the axis of the run's curves."""
-    return knows(history, unit) and bool(history.timeline()[0].size)
+    """Whether samples have places on the axis of the run's curves: two or more, as a single one is no curve."""
+    if not knows(history, unit) or not history.timeline()[0].size:
+        return False
+    place = places_of(history, unit, log=False)
+    return any(np.count_nonzero(np.isfinite(place(one.times))) > 1 for one in history.pulse.processes.values())
 
 
 def places_of(history: History, unit: XUnit, log: bool) -> Callable[[FloatArray], FloatArray]:

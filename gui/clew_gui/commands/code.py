@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.commands.run.arguments import exercises_folder, not_taken, parse_run
+from clew_gui.commands.run.arguments import known_exercises, not_taken, parse_run
 from clew_gui.commands.sites.flags import given_allocation
 from clew_gui.schedulers.allocation import build_allocation
 from clew_gui.sites.own_job import course_machine, find_machine, own_job
@@ -32,7 +31,7 @@ def code(context: CommandContext, argv: Sequence[str]) -> int:
     forms = (_FILE, _KERAS, _JOB)
     parser.add_argument("--as", dest="form", choices=forms, default=_FILE, help=f"default: {_FILE}")
     options, rest = parser.parse_known_args(list(argv))
-    request, card, spec = parse_run(rest, cards(context.places, exercises_folder(rest)), "")
+    request, card, spec = parse_run(*known_exercises(context.places, rest), "")
     is_job = options.form == _JOB
     raise_all(not_taken("code", request, (*_NOT_HERE, *(_NOT_IN_JOB if is_job else ("site",)))))
     if options.form != _FILE and not has_script(card):

@@ -27,23 +27,24 @@ _PICTURE_S = 120
 
 
 def start(context: CommandContext, argv: Sequence[str]) -> int:
-    """``clew start [--exercise ID] [HANDIN]``: returns the window's or the run's exit status."""
+    """``clew start [--exercise ID] [FILE]``: returns the window's or the run's exit status."""
     parser = Parser(
         "clew start", "Open the window. Without a display, run an exercise here and write a picture of the window."
     )
     default = f"the one that was open last; without a display {FIRST_EXERCISE}"
     parser.add_argument("--exercise", metavar="ID", help=f"which exercise to open (default: {default})")
-    parser.add_argument("handin", metavar="HANDIN", nargs="?", default="", help="a hand-in to check in the window")
+    parser.add_argument("file", metavar="FILE", nargs="?", default="", help="a hand-in, or an exercise's file, to open")
     parser.add_argument("--picture", metavar="PNG", help="where the picture goes when there is no display")
     options = parser.parse_args(list(argv))
     catalogue = load_builtin()
     card = find_card(catalogue.exercises, options.exercise or FIRST_EXERCISE)
     if has_display(os.environ, operating_system.NAME):
-        handin = str(Path(options.handin).expanduser().absolute()) if options.handin else ""
-        return _window(card.id if options.exercise else "", catalogue, handin)
-    if options.handin:
-        hint = f"Check it here: clew verify-handin {shlex.quote(options.handin)}"
-        raise problem("start.display", "There is no display here to show the hand-in.", hint, options.handin)
+        file = str(Path(options.file).expanduser().absolute()) if options.file else ""
+        return _window(card.id if options.exercise else "", catalogue, file)
+    if options.file:
+        command = "run" if options.file.endswith(".py") else "verify-handin"
+        hint = f"Use it here: clew {command} {shlex.quote(options.file)}"
+        raise problem("start.display", f"There is no display here to show {options.file}.", hint, options.file)
     picture = Path(options.picture) if options.picture else context.places.home / "pictures" / f"{card.id}.png"
     return _without_display(context, card, picture.expanduser().absolute())
 

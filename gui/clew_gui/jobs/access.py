@@ -136,9 +136,9 @@ class SiteAccess(Prompter):
         if self._connection is not None:
             self._connection.ssh.wake()
 
-    def log_out(self) -> None:
-        """Hangs up until the person does something that the site is needed for, and forgets what was typed. Waits a
-        moment."""
+    def log_out(self) -> bool:
+        """Hangs up until the person does something that the site is needed for, and forgets what was typed; returns
+        whether somebody was logged in. Waits a moment."""
         self.asker.forget()
         self._person.forget()
         hint = "Log in: the button is above Run, and under Cluster."
@@ -150,6 +150,7 @@ class SiteAccess(Prompter):
             self._prompts_allowed = False
         if connection is not None:
             connection.close()
+        return connection is not None
 
     def close(self) -> None:
         """Hang up, for good."""

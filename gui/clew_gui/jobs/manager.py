@@ -190,13 +190,15 @@ class JobManager:
         watch.access.allow_prompts()
         self.wake(watch)
 
-    def log_out(self) -> None:
-        """Hangs up everywhere until a person wants something of a site, and forgets what was typed. Jobs go on. Waits a
-        moment."""
+    def log_out(self) -> bool:
+        """Hangs up everywhere until a person wants something of a site, and forgets what was typed; returns whether
+        somebody was logged in. Jobs go on. Waits a moment."""
+        was = False
         for watch in self._all_watches().values():
-            watch.access.log_out()
+            was |= watch.access.log_out()
             for target in self._targets_of(watch):
                 target.kick()
+        return was
 
     def wake(self, watch: JobWatch) -> None:
         """The laptop woke up, or the network changed: look at once at the jobs of this site."""

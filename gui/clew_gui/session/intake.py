@@ -57,6 +57,11 @@ _LOOK_AFTER = 32
 """Events between two looks at the clock."""
 
 
+_SHOWN = (NEEDS_PERSON, "run.ended")
+"""The codes of refusals that are seen elsewhere: at the jobs, as long as nobody is logged in, and by a run's state,
+where it ended before it could be paused."""
+
+
 def is_stale(link: LinkState, job: JobStatus | None, began: bool) -> bool:
     """Whether the run's shown data may be out of date because its link is not live. ``began``: its journal has begun;
     what has not begun yet cannot be out of date."""
@@ -186,7 +191,7 @@ class Intake:
                 changes.states.add(run)
 
     def _request_failed(self, failed: RequestFailed, changes: Changes) -> None:
-        if failed.problem.code != NEEDS_PERSON:  # that is shown with the jobs, for as long as it lasts
+        if failed.problem.code not in _SHOWN:
             changes.problems.append(failed.problem)
         model = self._runs.models.get(failed.refused)
         if model is None:
@@ -232,6 +237,7 @@ class Intake:
         new, jobs = self._jobs.look_around(time.monotonic())
         changes.new |= new
         changes.jobs |= jobs
+        changes.states |= {run for job in jobs for run in self._jobs.models[job].runs if run in self._runs.models}
         for run in new:
             model = self._runs.models[run]
             self._refresh_stale(model, self._jobs.models[model.link].link if model.link else self.link, changes)

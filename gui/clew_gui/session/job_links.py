@@ -322,6 +322,8 @@ class JobLinks:
             if locked != model.locked:
                 model.locked = locked
                 changed.add(job)
+                for run in self._models_of(job):
+                    run.logged_out = locked is not None
         return changed
 
     def _follow_new_job(self, job: str) -> None:

@@ -50,6 +50,8 @@ class RunModel:
         self._history: History | None = None
         self.note = RunNote()
         self.link_stale = False
+        self.logged_out = False
+        """Nobody is logged in on the site of its job, so that nothing of it comes."""
         self.status: RunStatus | None = None
         """The agent's latest status; None if it does not know the run, or has not been asked yet."""
         self.refused = ""

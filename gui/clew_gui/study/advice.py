@@ -83,8 +83,8 @@ def advise(history: History) -> tuple[Advice, ...]:
 def _diverged(history: History) -> Iterator[Advice]:
     step = history.first_nonfinite.get(LOSS)
     if step is not None:
-        word = "stopped being a number"
-        yield Advice("divergence", step, f"The loss {word} at step {step:,}: try a learning rate ten times smaller.")
+        text = f"The loss diverged at step {step:,}: try a learning rate ten times smaller."
+        yield Advice("divergence", step, text)
 
 
 class _Quarters(NamedTuple):

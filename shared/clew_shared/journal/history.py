@@ -283,7 +283,6 @@ class History:
         self.pulse = PulseTable()
         self.trace: Trace | None = None
         self.first_nonfinite: dict[str, int] = {}
-        self.nonfinite_words: dict[str, str] = {}
         self._tracks: dict[tuple[str, ...], Track] = {}
         self._by_metric: dict[str, list[Track]] = {}
         self._joined: dict[str, _Joined] = {}
@@ -435,7 +434,6 @@ class History:
     def _diverged(self, attempt: int, event: Diverged, offset: int) -> None:
         spec = self.metrics.get(event.metric)
         self.first_nonfinite[event.metric] = min(event.step, self.first_nonfinite.get(event.metric, event.step))
-        self.nonfinite_words[event.metric] = nonfinite_word(event.value)
         text = divergence(spec.label if spec else event.metric, event.value, event.step)
         about = event.step - self._evaluates(event.metric)
         self._sayings.add(attempt, offset, Log(time=event.time, text=text, level="warning", step=event.step), about)
@@ -566,7 +564,6 @@ class History:
             if not finite.all():
                 step = first + int(np.argmin(finite))
                 self.first_nonfinite[name] = min(step, self.first_nonfinite.get(name, step))
-                self.nonfinite_words.setdefault(name, nonfinite_word(float(column[int(np.argmin(finite))])))
 
     def _offset(self, attempt: int, clock: float) -> float:
         """Returns the seconds to add to an attempt's clock so that it runs on from where the earlier attempt was

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -14,7 +15,7 @@ from clew_gui.base.settings import local_settings
 from clew_gui.targets.local_agent import agent_command, interpreter_problem
 from clew_gui.views.actions.dialogs import AgentSettings, SettingsDialog
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
+from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
 from tests.gui import fakes
 
@@ -113,3 +114,32 @@ def test_other_exercises_fill_the_lab_and_leave_the_form_alone(softmax: Program)
     assert form.values()["learning_rate"] == 0.05
     softmax.controller.take_catalogue(Catalogue(exercises=(more,)))
     assert softmax.window.head.title.text() == "My own"
+
+
+def dropped(program: Program, path: Path) -> bool:
+    """Drop a file on the window; whether it takes it."""
+    data, taken = QMimeData(), False
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    how = Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for event in (QDragEnterEvent(QPoint(5, 5), *how), QDropEvent(QPointF(5, 5), *how)):
+        event.ignore()
+        program.app.sendEvent(program.window, event)
+        taken = event.isAccepted()
+    return taken
+
+
+def test_a_dropped_exercise_opens_and_its_folder_is_that_of_ones_own(
+    softmax: Program, places: Places, tmp_path: Path
+) -> None:
+    assert softmax.window.acceptDrops()
+    file, before = tmp_path / "own.py", fakes.catalogue()
+    assert dropped(softmax, file)
+    assert local_settings(places).load().exercises == str(tmp_path)
+    reading = fakes.card(id="own", file=str(file), problem=Problem("exercise.reading", "It is being read."))
+    for one in (reading, fakes.card(id="named-inside", file=str(file))):
+        softmax.controller.take_catalogue(Catalogue(exercises=(*before.exercises, one)))
+        softmax.controller.second.emit()
+    assert softmax.controller.model.card.id == "named-inside"
+    softmax.window.actions_["undo"].trigger()
+    assert local_settings(places).load().exercises == ""
+    assert not dropped(softmax, tmp_path / "points.csv")

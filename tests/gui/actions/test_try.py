@@ -137,6 +137,20 @@ def test_it_begins_with_a_test_image_and_shows_what_the_network_makes_of_it(lab:
     assert dialog.about.property("tone") == "ok"
 
 
+def test_an_empty_field_asks_to_draw_and_a_bar_shows_that_the_network_is_loaded(lab: Lab) -> None:
+    dialog = lab.open()
+    assert dialog.loading.isVisible()
+    dialog.field.clear()
+    blank = dialog.field.grab().toImage()
+    middle = [blank.pixelColor(x, blank.height() // 2).lightness() for x in range(blank.width())]
+    assert max(middle) > 100, "there are words"
+    assert dialog.field.image.pixelColor(0, 0).lightness() == 0
+    lab.answer()
+    assert not dialog.loading.isVisible()
+    dialog.resize(760, 300)
+    assert dialog.field.width() == dialog.field.height()
+
+
 def test_the_arrows_go_through_the_test_images(lab: Lab) -> None:
     dialog = lab.open()
     lab.answer(sample=7)

@@ -85,6 +85,9 @@ def test_runs_are_filtered_by_what_was_set_measured_and_written(program: Program
         ("learning_rate < 0.2", [4, 3]),
         ("test_accuracy > 80% sgd", [2]),
         ("#good", [3]),
+        ("Rate < 0.2", [4, 3]),
+        ("Best > 80 %, batch = 100, time >= 0, run < 3", [2]),
+        ("Optimizer = adam, State = finished", [4, 3]),
         ("warm", [3]),
         ("nothing has this", []),
     ):
@@ -273,7 +276,15 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
         compare.export("png", tmp_path / f"{page}.png")
         assert not QImage(str(tmp_path / f"{page}.png")).isNull()
         compare.export("svg", tmp_path / f"{page}.svg")
-    drawing = Drawing(LIGHT, UsualSizes())
+    drawing, box = Drawing(LIGHT, UsualSizes()), Box(0, 0, 600, 300)
+    lacking = scene.paths.copy()
+    lacking[2, 0] = math.nan
+    without = CompareChart(dataclasses.replace(scene, paths=lacking), "parallel", box, UsualSizes())
+    without.draw(drawing)
+    nones = [item for item in drawing.items if isinstance(item, Words) and item.text == "none"]
+    assert [item.y for item in nones] == [without.line(2)[0, 1]], "not at the value of another one"
+    assert without.line(2)[0, 1] > max(without.line(number)[0, 1] for number in (0, 1)) + 20
+    drawing.items.clear()
     alike = dataclasses.replace(scene, parallel=scene.parallel[-1:])
     CompareChart(alike, "parallel", Box(0, 0, 600, 300), UsualSizes()).draw(drawing)
     assert [item.text for item in drawing.items if isinstance(item, Words)] == [ALIKE], "no lone axis"

@@ -57,7 +57,7 @@ def test_playing_goes_on_until_it_is_paused_or_hidden(panel: ConvergencePlots, q
     assert view.play.text() == "Play"
 
 
-@pytest.mark.parametrize("width", [420, 900])
+@pytest.mark.parametrize("width", [420, 640, 900])
 @pytest.mark.parametrize("turns", range(1, len(TURNS) + 1))
 def test_all_known_numbers_are_to_be_seen_and_inside_of_the_chart(width: int, turns: int) -> None:
     assert CARD.by_hand is not None
@@ -69,4 +69,5 @@ def test_all_known_numbers_are_to_be_seen_and_inside_of_the_chart(width: int, tu
     shown = " ".join(item.text for item in words)
     missing = [line.name for line in moment.lines if said(line.value) not in shown]
     assert missing == []
+    assert [item.text for item in words if "…" in item.text and "=" in item.text] == [], "no sum is cut"
     assert [item.text for item in words if not (0 <= item.x <= width and 0 <= item.y <= 420)] == []

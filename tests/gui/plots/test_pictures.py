@@ -329,8 +329,10 @@ def test_what_is_under_the_pointer_is_read_out_and_a_double_click_shows_one_pict
     assert canvas.grab().toImage() != plain
 
     tile = chart_of(canvas).tiles[4].box
+    assert canvas.toolTip() == "Double-click a picture to enlarge it"
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=QPointF(*tile.centre).toPoint())
     assert [one.spec.id for one in canvas.taken] == ["confusion"]
+    assert canvas.toolTip() == "Escape shows all pictures"
     assert chart_of(canvas).tiles[0].box.width > 2 * tile.width
     canvas.setFocus()
     QTest.keyClick(canvas, Qt.Key.Key_Escape)

@@ -532,19 +532,19 @@ def test_where_a_curve_breaks_is_said(empty: ConvergencePlots) -> None:
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 400)
     give_loss(empty, "1", 400, np.full(20, np.nan))
-    assert "NaN at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
+    assert "Diverged at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
 
 
-def test_plot_and_log_say_the_same_of_values_that_became_infinite(empty: ConvergencePlots) -> None:
+def test_values_that_became_infinite_diverged_as_their_run_did(empty: ConvergencePlots) -> None:
     empty.set_runs((RunStyle("1", "1  SGD 0.5", 0, selected=True),))
     give(empty, "1", 0, 400)
     give_loss(empty, "1", 400, np.full(20, np.inf))
-    assert "Infinite at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
+    assert "Diverged at step 400" in [one.text for one in captions(empty.canvas.chart, 0)]
     assert divergence("Loss", "inf", 400).startswith("Loss became infinite at step 400")
     empty.set_runs((RunStyle("2", "2  SGD 0.9", 1),))
     history_of(empty, "2").feed(1, Diverged(metric="loss", value="inf", step=212))
     empty.show_news({"2"})
-    assert [event.text for event, _ in empty.canvas.scene.events] == ["Infinite at step 212"]
+    assert [event.text for event, _ in empty.canvas.scene.events] == ["Diverged at step 212"]
 
 
 def test_an_empty_plot_says_whether_to_wait() -> None:

@@ -103,6 +103,20 @@ def test_they_follow_a_zoom_and_the_unit(open_window: Opener) -> None:
     assert drawn(program).description()
 
 
+def test_a_run_too_short_for_two_samples_on_its_curves_has_an_axis_of_time(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    run = session.add()
+    run.begin(500, START)
+    run.train(20, 1.0, START + 3.4)
+    run.feed(pulse(START, cpu=[NAN, *[1.5] * 5], memory=[1.2e9] * 6, memory_limit=[16e9] * 6))
+    program = open_window(session)
+    program.window.show_tab(1)
+    section(program).unfold()
+    program.app.processEvents()
+    assert [len(line.x) for line in drawn(program)._rows[0].lines] == [5], "no lone dot"
+    assert drawn(program).description().startswith("Processor 150 %")
+
+
 def test_where_no_curves_are_shown_they_have_an_axis_of_time(open_window: Opener) -> None:
     program = opened(open_window)
     section(program).unfold()

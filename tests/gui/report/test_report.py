@@ -22,7 +22,8 @@ from clew_gui.views.actions import run_actions
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.lab.guide_page import AnswerEdit, GoalRow
 from clew_gui.views.tabs.cluster import ClusterTab
-from clew_gui.views.tabs.report import ReportTab
+from clew_gui.views.tabs.report import ReportTab, lacks
+from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
@@ -41,6 +42,7 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     program = open_window(session, size=(1280, 800), catalogue=cards)
     reports = program.tab(ReportTab)
     program.tab(ReportTab).open()
+    assert reports.page.toPlainText() == "The report is being made…"
     qtbot.waitUntil(lambda: reports.made is not None)
     view = reports
     assert view.sentence.whole().startswith("1 of 2 goals reached in 1 run.")
@@ -58,6 +60,18 @@ def test_the_tab_shows_the_report_and_writes_page_pdf_and_hand_in(
     reports.hand_in(tmp_path / "anna.clew.zip")
     (tmp_path / "in").mkdir()
     assert check_handin(open_handin(tmp_path / "anna.clew.zip", tmp_path / "in"), CARDS).problems == ()
+
+    reports.hand_in()
+    (question,) = program.window.findChildren(Question)
+    assert question.sentence.text() == "0 of 2 questions of the guide are answered."
+    assert view.made is not None
+    facts = view.made[0].facts
+    nameless = msgspec.structs.replace(facts.runs[0], student="")
+    said = "Runs that were started without your name: 1 of 1."
+    assert lacks(msgspec.structs.replace(facts, exercises=(), runs=(nameless,))) == said
+    question.accept()
+    qtbot.waitUntil(lambda: bool(program.window.findChildren(QFileDialog)))
+    program.window.findChildren(QFileDialog)[0].reject()
 
     asked: list[Callable[[Path], None]] = []
     monkeypatch.setattr("clew_gui.views.tabs.report.ask_and_write", lambda *words: asked.append(words[4]))

@@ -34,7 +34,7 @@ from tests.unit.runs import pulse
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "–"), (0.2, "0:00"), (9.6, "0:10"), (61, "1:01"), (3725, "1:02:05"), (math.nan, "–"), (-1, "–")],
+    [(None, "–"), (0.2, "< 1 s"), (9.6, "0:10"), (61, "1:01"), (3725, "1:02:05"), (math.nan, "–"), (-1, "–")],
 )
 def test_clock(seconds: float | None, text: str) -> None:
     assert words.clock(seconds) == text

@@ -108,6 +108,18 @@ def test_a_silent_link_is_told_calmly() -> None:
     assert job_words.link_words(job, NOW) == words
 
 
+def test_a_run_of_a_site_where_nobody_is_logged_in_is_not_followed() -> None:
+    run = a_run()
+    run.begin()
+    run.link_stale = run.logged_out = True
+    assert (words.state_word(run), words.state_detail(run)) == (
+        "Not followed",
+        "you are logged out, the run goes on",
+    )
+    run.end(RunState.FINISHED)
+    assert words.state_word(run) == "Finished"
+
+
 def test_before_the_first_answer_of_its_agent_a_run_starts_and_nothing_is_lost(open_window: Opener) -> None:
     session = fakes.FakeSession()
     run = session.add()

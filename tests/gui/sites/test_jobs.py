@@ -10,7 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.jobs.job import JobStage
 from clew_gui.schedulers.state import Phase
+from clew_gui.sites.logins import LoggedOut
 from clew_gui.views.sites.jobs import JobsDialog
+from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from tests.gui import fakes
 from tests.gui.conftest import Opener
@@ -53,8 +55,9 @@ def test_the_list_says_how_long_a_login_stays_and_logging_out_ends_it(
     here = "clew_gui.views.actions.node_actions"
     monkeypatch.setattr(f"{here}.stays_s", lambda _places: 1800)
 
-    def log_out(_places: Places) -> None:
+    def log_out(_places: Places) -> LoggedOut:
         ended.set()
+        return LoggedOut([], [], [])
 
     monkeypatch.setattr(f"{here}.log_out", log_out)
     session = fakes.FakeSession()
@@ -65,3 +68,6 @@ def test_the_list_says_how_long_a_login_stays_and_logging_out_ends_it(
     qtbot.waitUntil(lambda: dialog.login.text() == said)
     dialog.log_out.click()
     qtbot.waitUntil(ended.is_set)
+    window = dialog.parentWidget()
+    assert isinstance(window, MainWindow)
+    qtbot.waitUntil(lambda: "You were not logged in to any site." in window.messages.accessibleName())

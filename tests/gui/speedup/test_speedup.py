@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QBoxLayout
+from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -93,7 +93,26 @@ def test_the_button_queues_every_number_of_devices_as_often_as_asked(program: Pr
     ]
     assert program.tab(SpeedupTab).in_sight()
     assert view.progress.whole() == "0 of 6 done"
+    assert view.sentence.text() == "Measuring…"
     assert set(program.controller.model.shown()) == set(session.runs)
+
+
+def test_a_study_can_be_cancelled_while_it_measures(program: Program, session: FakeSession, qtbot: QtBot) -> None:
+    view = program.tab(SpeedupTab)
+    program.window.resize(1280, 800)
+    named = {one.text(): one for one in view.findChildren(QLabel) if one.buddy() in (view.counts, view.repeats)}
+    assert set(named) == {"Devices", "Repeats"}
+    assert view.counts.isVisible()
+    for part in (*named.values(), view.measure, *view.kinds.findChildren(QAbstractButton)):
+        assert part.isVisible(), "fields are named also in a small window"
+        assert part.width() >= part.minimumSizeHint().width()
+    assert not view.cancel.isVisible()
+    runs = add_study(session, 1, 2)
+    train(runs[0], 0.05)
+    view = shown(program, session, qtbot, "1 GPU trains")
+    assert not view.counts.isVisible()
+    view.cancel.click()
+    assert session.asked[-3:] == [("stop", run.id, False) for run in runs[1:]]
 
 
 def test_the_numbers_of_devices_are_those_that_someone_typed(program: Program, session: FakeSession) -> None:

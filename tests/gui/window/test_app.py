@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 import sys
@@ -253,6 +254,19 @@ def test_unknown_sizes_and_themes_are_refused_by_the_command_line() -> None:
     assert app.arguments(["--theme", "dark"]).theme == "dark"
     with pytest.raises(SystemExit):
         app.arguments(["--theme", "pink"])
+
+
+def test_a_sentence_that_repeats_itself_is_logged_once_in_a_while() -> None:
+    rarely = app.RarelyTheSame()
+
+    def passes(text: str, when: float, level: int = logging.INFO) -> bool:
+        record = logging.LogRecord("clew", level, "", 0, "%s", (text,), None)
+        record.created = when
+        return rarely.filter(record)
+
+    assert [passes("a", when) for when in (1000, 1001, 1599, 1601)] == [True, False, False, True]
+    assert passes("b", 1002)
+    assert [passes("a", 1603, logging.ERROR) for _ in range(2)] == [True, True], "errors always"
 
 
 def test_a_home_that_cannot_be_written_is_said_and_no_traceback(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics
@@ -13,6 +14,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import stylesheet
+from clew_shared.base.problem import Problem
 from clew_shared.catalogue import load_builtin
 
 
@@ -66,6 +68,34 @@ def test_chapters_that_were_folded_stay_so_when_the_catalogue_is_read_again(pane
     click(panel, heads(panel)[0])
     panel.fill(load_builtin())
     assert not any(head.isExpanded() for head in heads(panel))
+
+
+def test_a_search_prefers_words_that_begin_so_and_is_over_with_enter(panel: LabPanel) -> None:
+    before = load_builtin()
+    own = msgspec.structs.replace(before.exercises[0], id="two-layers", title="My own", chapter="Own")
+    panel.fill(msgspec.structs.replace(before, exercises=(*before.exercises, own)))
+    opened: list[str] = []
+    panel.tree.opened.connect(opened.append)
+    for words in ("two", "two-la"):
+        QTest.keyClicks(panel.search, words)
+        shown = [item.text(0) for head in heads(panel) for item in exercises(head) if not item.isHidden()]
+        assert shown == ["My own"], "not those of the chapter Networks"
+        QTest.keyClick(panel.search, Qt.Key.Key_Return)
+        assert (opened[-1], panel.search.text()) == ("two-layers", "")
+        panel.tree.select("softmax")
+
+
+def test_a_file_that_breaks_unfolds_its_chapter_once(panel: LabPanel) -> None:
+    before = load_builtin()
+    last, found = heads(panel)[-1], Problem("exercise.broken", "own.py, line 3: SyntaxError.")
+    own = msgspec.structs.replace(before.exercises[0], id="own", chapter=last.text(0), file="own.py", problem=found)
+    broken = msgspec.structs.replace(before, exercises=(*before.exercises, own))
+    assert not last.isExpanded()
+    panel.fill(broken)
+    assert [head.isExpanded() for head in heads(panel)] == [True, *[False] * (len(heads(panel)) - 2), True]
+    click(panel, heads(panel)[-1])
+    panel.fill(broken)
+    assert not heads(panel)[-1].isExpanded(), "as a person folded it"
 
 
 def test_a_row_is_as_high_as_its_letters(panel: LabPanel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.base.settings import SettingsFile
 from clew_gui.base.tokens import DARK, LIGHT
+from clew_gui.views.actions import verbs
 from clew_gui.views.actions.dialogs import CodeDialog, ContinueDialog, TextDialog
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import offered
@@ -251,9 +253,7 @@ def test_own_values_that_were_replaced_come_back(busy: Program, way: str) -> Non
     else:
         busy.window.actions_[way].trigger()
     assert form.spec().params != own.params
-    busy.controller.open_exercise("cnn")
     busy.window.messages.undo()
-    busy.controller.open_exercise("softmax")
     assert (form.spec().params, form.spec().seed) == (own.params, 7)
 
 
@@ -769,7 +769,9 @@ def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> No
     assert memory.state.told_runs_go_on
 
 
-def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_window: Opener) -> None:
+def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(
+    open_window: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     cards = tuple(find_card(load_builtin().exercises, name) for name in ("softmax", "ps-lab"))
     program = open_window(catalogue=Catalogue(chapters=("Convergence", "Many devices"), exercises=cards))
     program.window.next_run.use_rate(0.25)
@@ -777,7 +779,13 @@ def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_
     dialog = dialog_of(program, CodeDialog)
     assert isinstance(dialog, CodeDialog)
     assert dialog.text.shown == cards[0].source
+    assert dialog.foot.whole() == f"SHA-256 {cards[0].source_hash}"
+    QApplication.processEvents()
+    before = dialog.pages.geometry()
     dialog.pages.button("keras").click()
+    QApplication.processEvents()
+    assert dialog.pages.geometry() == before, "nothing moves under the pointer"
+    assert dialog.foot.whole() == "", "that was of the exercise's file"
     assert "LEARNING_RATE = 0.25\n" in dialog.text.shown
     assert "model.fit(" in dialog.text.shown
     assert dialog.sentence.text().startswith(
@@ -789,7 +797,11 @@ def test_beside_the_file_there_are_scripts_with_the_values_of_the_next_run(open_
     assert "# @ features = k80" in dialog.text.shown
     dialog.machine.setCurrentIndex(dialog.machine.findData("bluewaters"))
     assert "#PBS -l nodes=1:ppn=16:xk" in dialog.text.shown
-    dialog.accept()
+    written: list[tuple[str, Callable[[Path], None]]] = []
+    monkeypatch.setattr(verbs, "ask_and_write", lambda *words: written.append((words[2], words[4])))
+    dialog.save.click()
+    written[0][1](tmp_path / "job")
+    assert (written[0][0], (tmp_path / "job").read_text()) == ("softmax-job.sh", dialog.text.shown)
     program.controller.open_exercise("ps-lab")
     program.window.actions_["code"].trigger()
     (other,) = (one for one in program.window.findChildren(CodeDialog) if one.isVisible())

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from clew_gui.app import Program
 from clew_gui.base.settings import SettingsFile
 from clew_gui.charts.compare import STEPS_TO
+from clew_gui.views.actions import files
 from clew_gui.views.actions.controller import SECOND_TICKS
 from clew_gui.views.actions.dialogs import CodeDialog
 from clew_gui.views.presentation.menu_entries import RemedyButton
@@ -155,6 +156,26 @@ def test_a_run_that_is_still_being_read_is_not_taken_for_one_at_work(open_window
     assert program.controller.model.run() is runs[3], "the latest"
 
 
+def test_runs_have_the_same_colours_in_the_next_window(open_window: Opener) -> None:
+    session = fakes.FakeSession()
+    runs = [session.add().begin(10).train(10).end() for _ in range(3)]
+    program = open_window(session)
+    for place, on in ((0, False), (1, False), (2, True), (1, True), (0, True)):
+        program.controller.show_curve(runs[place].id, on)
+    styles = program.controller.model.styles()
+    assert sorted(styles.values()) == [0, 1, 2]
+    kept = msgspec.to_builtins(program.saved_state())
+    later = fakes.FakeSession()
+    later.set_link("CONNECTING")
+    again = open_window(later, memory=NoMemory(msgspec.convert(kept, WindowState)))
+    for run in runs:  # known one after the other
+        later.runs[run.id] = run
+        tell(again, new=run.id)
+        assert again.controller.model.styles()[run.id] == styles[run.id]
+    later.set_link("LIVE")
+    assert again.controller.model.styles() == styles
+
+
 def test_the_run_that_was_selected_is_waited_for_while_runs_are_read(open_window: Opener) -> None:
     session = fakes.FakeSession()
     program = open_window(session, memory=None)
@@ -241,6 +262,20 @@ def test_a_servers_text_stays_until_it_is_dismissed_and_can_be_copied(open_windo
     assert not bar.isVisible()
 
 
+def test_a_written_file_and_its_folder_can_be_opened(
+    open_window: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, opened = open_window(fakes.example_session()).window, list[str]()
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    for button in (0, 1):
+        files.write_and_report(window, tmp_path / "a b.csv", lambda path: path.touch())
+        line = window.messages.line
+        assert [one.accessibleName() for one in (line.help, *line.more)] == ["Open", "Show in folder"]
+        (line.help, *line.more)[button].click()
+        assert not window.messages.isVisible()
+    assert opened == [str(tmp_path / "a b.csv"), str(tmp_path)]
+
+
 def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Opener) -> None:
     program = open_window(fakes.example_session())
     messages = program.window.messages
@@ -250,7 +285,10 @@ def test_what_is_said_in_one_exercise_does_not_stay_over_another(open_window: Op
     messages.show_note("Taken out.", undo=lambda: None)
     program.controller.open_exercise("softmax")
     assert messages.isVisible(), "it can still be taken back"
-    messages.dismiss()
+    program.actions._offer_back(program.window.next_run.spec())
+    program.controller.open_exercise("cnn")
+    assert not messages.isVisible(), "the values of another exercise"
+    program.controller.open_exercise("softmax")
     tell(program, problems=(Problem("data.missing", "Not sent."),))
     assert messages.isVisible()
     program.controller.open_exercise("cnn")

@@ -188,7 +188,7 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
     lab.mkdir()
     example = re.findall(r"```python\n(.*?)```", LESSON.read_text(encoding="utf-8"), re.DOTALL)[0]
     (lab / "two_layers.py").write_text(example, encoding="utf-8")
-    words = ("run", "two-layers", "--exercises", lab, "--preset", "tiny", "--hidden", 30, "--activation", "tanh")
+    words = ("run", lab / "two_layers.py", "--preset", "tiny", "--hidden", 30, "--activation", "tanh")
     done = clew(*words, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     assert json_line(done.stdout)["metrics"]["test_accuracy"] > 0.7

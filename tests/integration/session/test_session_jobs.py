@@ -441,5 +441,7 @@ def test_where_a_login_needs_a_person_its_jobs_say_so_until_there_is_one(window:
     assert job.locked is None
     window.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
     window.until(lambda: job.locked == window.site.refusal, "the refusal")
+    assert window.session.runs[job.runs[0]].logged_out
     window.site.log_in()
     window.until(lambda: job.locked is None, "the login")
+    assert not window.session.runs[job.runs[0]].logged_out

@@ -101,6 +101,29 @@ def test_the_code_of_an_exercise_is_written_in_each_form(capsys: pytest.CaptureF
     assert "does not take --queue" in refused(capsys, "code", "softmax", "--queue")
 
 
+_SCRIPT = """# /// clew
+# id = "fits"
+# [params.rate]
+# default = 0.5
+# [params.steps]
+# default = 10
+# [metrics.loss]
+# better = "lower"
+# ///
+"""
+
+
+def test_the_path_of_a_file_stands_for_its_exercise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands that take the options of ``clew run`` read it alike."""
+    file = tmp_path / "fit.py"
+    file.write_text(_SCRIPT)
+    assert said(capsys, "code", str(file), "--rate", "2").strip() == _SCRIPT.strip()
+    assert "There is no file fit.py." in refused(capsys, "code", "fit.py")
+    (tmp_path / "_fit.py").write_text(_SCRIPT)
+    assert f"{tmp_path} has no exercise _fit.py." in refused(capsys, "run", str(tmp_path / "_fit.py"))
+    assert "expected a number" in refused(capsys, "run", "--preset", "a.py", str(file), "--rate", "fast")
+
+
 def test_a_job_script_of_ones_own_is_in_the_words_of_the_machine(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -672,10 +695,10 @@ def test_runs_are_filtered_and_fit_eighty_columns(rates: list[Path], capsys: pyt
     console.print(look.runs_table(seen, (), 80))
     lines = console.export_text().splitlines()
     assert len(lines) == 4
-    assert [line.split()[3:6] for line in lines[1:]] == [
-        ["0.5,", "seed", "1"],
-        ["0.5,", "seed", "2"],
-        ["0.1,", "seed", "1"],
+    assert [" ".join(line.split()[3:7]) for line in lines[1:]] == [
+        "rate 0.5, seed 1",
+        "rate 0.5, seed 2",
+        "rate 0.1, seed 1",
     ]
 
 

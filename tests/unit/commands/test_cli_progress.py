@@ -97,7 +97,7 @@ def test_the_picture_calls_out_what_is_no_number_and_what_was_asked(tmp_path: Pa
     history = half_way(tmp_path)
     history.feed(1, points(2, [float("nan"), 1]))
     text = drawn(history, 80, note="Stopping after this block.")
-    assert "Not a finite number: loss from step 2." in text
+    assert "Diverged: loss from step 2." in text
     assert "Stopping after this block." in text
 
 
@@ -249,4 +249,4 @@ def test_an_exercise_that_is_not_at_hand_is_shown_with_the_words_of_its_journal(
 def test_divergence_is_told_at_the_end_in_the_words_of_the_exercise(tmp_path: Path) -> None:
     history = half_way(tmp_path)
     history.feed(1, points(2, [float("nan"), 1]))
-    assert list(why(history)) == ["Not a finite number: loss from step 2. A smaller learning rate may help."]
+    assert list(why(history)) == ["Diverged: loss from step 2. A smaller learning rate may help."]

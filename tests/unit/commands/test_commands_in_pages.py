@@ -21,7 +21,7 @@ _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
 _WITH_A_WORD = ("queue", "run", "site")  # their options depend on the word after them
 _LIKE_RUN = ("code", "race", "resume", "scaling", "sweep")  # they take the options of `clew run` as well
 _PAGES = sorted(str(page.relative_to(make_site.ROOT)) for page in [make_site.ROOT / "README.md", *make_site.pages()])
-_OWN = "--exercises"  # what follows may be an own exercise, with flags that only it has
+_OWN = "--exercises", ".py"  # an exercise of one's own may have flags that only it has
 
 Help = Callable[..., set[str]]
 
@@ -53,9 +53,11 @@ def help_of(known: dict[tuple[str, ...], set[str]], home: Path, capsys: pytest.C
 def _strange(command: str, words: list[str], help_of: Help) -> set[str]:
     """The options that this command does not have."""
     given = {word.partition("=")[0] for word in words if word.startswith("--") and word != "--"}
+    if any(word.endswith(_OWN) for word in words):
+        return set()
     asked = [command, *[word for word in words[:1] if command in _WITH_A_WORD and word[0].isalpha()]]
     like_run = help_of("run", "cnn") | help_of("run", "ps-lab") if command in _LIKE_RUN else set()
-    return set() if _OWN in given else given - help_of(*asked) - like_run
+    return given - help_of(*asked) - like_run
 
 
 def _wrong(text: str, help_of: Help) -> list[str]:

@@ -146,8 +146,9 @@ def test_an_access_that_is_not_quiet_asks_at_any_time(site: Site) -> None:
 def test_after_a_logout_nobody_is_asked_and_nothing_dialled_until_a_person_wants_something(site: Site) -> None:
     site.access.allow_prompts()
     line = site.access.connected()
-    site.access.log_out()
+    assert site.access.log_out()
     assert not line.ssh.alive
+    assert not site.access.log_out(), "nobody is logged in"
     for _look in range(2):
         with pytest.raises(ProblemError) as error:
             site.access.connected()

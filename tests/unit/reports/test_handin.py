@@ -357,6 +357,8 @@ def test_runs_are_called_by_what_tells_them_apart() -> None:
     named = msgspec.structs.replace(base, name="mine")
     assert labels([base, other, named], {}) == ("sgd", "adam", "mine")
     assert labels([base, base], {}) == ("sgd 0.5 (1)", "sgd 0.5 (2)")
+    faster = msgspec.structs.replace(base, params={**base.params, "learning_rate": 1.0})
+    assert labels([base, faster], {}) == ("rate 0.5", "rate 1"), "a number alone says nothing"
     card = find_card(load_builtin().exercises, "softmax")
     whole = {param.name: param.default for param in card.params} | {"steps": 300}
     study = msgspec.structs.replace(base, params=whole, data="/home/anna/mnist.npz")

@@ -236,6 +236,15 @@ def test_the_inbox_is_full_at_its_limit_and_free_again_when_emptied() -> None:
     assert inbox.take() is None
 
 
+def test_a_pause_that_came_too_late_is_no_problem_since_the_run_is_over(tmp_path: Path) -> None:
+    session = Session(Places(tmp_path, tmp_path), Catalogue(), recorded={})
+    late = RequestFailed(Problem("run.ended", "The run ended before it could answer."))
+    for arrival in (late, RequestFailed(Problem("control.timeout", "It did not answer."))):
+        session._inbox.put(arrival)
+    assert [found.code for found in session.tick().problems] == ["control.timeout"]
+    session.close()
+
+
 def taken(inbox: Inbox) -> list[object]:
     found: list[object] = []
     while (arrival := inbox.take()) is not None:

@@ -110,8 +110,7 @@ def _breaks(layout: CurvesLayout, index: int) -> Iterator[_CaptionRequest]:
         at = layout.broken(item, frame)
         if at is not None:
             where = x_text(layout.scene.x_value(at[0]), layout.scene.grid.unit)
-            word = item.curve.bad_word
-            text = f"{word[:1].upper()}{word[1:]} at {where[0].lower()}{where[1:]}"
+            text = f"Diverged at {where[0].lower()}{where[1:]}"
             tops = [at[1] - 9 + by for by in (0.0, -20.0, 20.0, -40.0, 40.0)]
             corners = _beside(frame.column(at[0]), 9, layout.sizes.width(text) + _AIR, tops)
             yield _CaptionRequest(text, layout.theme.bad, corners)

@@ -350,9 +350,8 @@ def run_events(run: RunStyle, setups: Sequence[PlotSetup], params: Sequence[Para
     end = history.fold.steps  # the state shows a checkpoint there
     events += [RunEvent(run.run_id, step, "Checkpoint") for step in history.checkpoints if not end or step < end]
     if history.first_nonfinite and not any(broken(history, name) for setup in setups for name in setup.metrics):
-        metric, step = min(history.first_nonfinite.items(), key=lambda item: item[1])
-        word = history.nonfinite_words.get(metric, "NaN")
-        events.append(RunEvent(run.run_id, step, f"{word[:1].upper()}{word[1:]} at step {count_text(step)}", bad=True))
+        step = min(history.first_nonfinite.values())
+        events.append(RunEvent(run.run_id, step, f"Diverged at step {count_text(step)}", bad=True))
     return sorted(events, key=lambda event: event.step)
 
 

@@ -15,7 +15,7 @@ LEFT: Final = 46.0
 FOOT: Final = 22.0
 """The height of the numbers below an x axis."""
 _KEY: Final = 16.0
-_LEAST_KEY: Final = 12.0
+_LEAST_KEY: Final = 10.0
 
 
 def value_room(sizes: TextSizes, ticks: Sequence[Tick], least: float = 0.0) -> float:
@@ -51,11 +51,14 @@ def draw_foot(drawing: Drawing, frame: Frame, ticks: Sequence[Tick], title: str 
 
 
 def draw_key(drawing: Drawing, room: Box, entries: Sequence[tuple[str, str]]) -> None:
-    """Colours and their names from the top down, closer together if space is short, as far as there is space."""
+    """Colours and their names from the top down, closer together if space is short. Of those without space it says how
+    many they are."""
     high = max(min(_KEY, (room.height - 4) / max(len(entries), 1)), _LEAST_KEY)
-    for number, (colour, name) in enumerate(entries):
+    fit = int((room.height - 3.5) / high)
+    for number, (colour, name) in enumerate(entries[:fit]):
         top = room.y + 4 + number * high
-        if top + high > room.bottom + 0.5:
+        if number == fit - 1 and fit < len(entries):
+            drawing.text(room.x, top + 8, f"+ {len(entries) - number}", drawing.theme.text2, room=room.width)
             return
         drawing.rect(Box(room.x, top + 3, 10, 10), colour, smooth=False)
         drawing.text(room.x + 16, top + 8, name, drawing.theme.text2, room=room.width - 16)

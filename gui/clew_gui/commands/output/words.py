@@ -38,12 +38,12 @@ def state_word(state: RunState | None) -> str:
 
 
 def not_finite(history: History, card: ExerciseCard | None = None) -> str:
-    """``Not a finite number: loss from step 44, W and b from step 88. …``; empty when all are."""
+    """``Diverged: loss from step 44, W and b from step 88. …``; empty when all are."""
     labels: dict[int, list[str]] = {}
     for name, step in history.first_nonfinite.items():
         labels.setdefault(step, []).append(inside(metric_of(card, name, history).label))
     parts = [f"{' and '.join(labels[step])} from step {step:,}" for step in sorted(labels)]
-    return f"Not a finite number: {', '.join(parts)}. A smaller learning rate may help." if parts else ""
+    return f"Diverged: {', '.join(parts)}. A smaller learning rate may help." if parts else ""
 
 
 def metric_of(card: ExerciseCard | None, name: str, history: History | None = None) -> MetricSpec:

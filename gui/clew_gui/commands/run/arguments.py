@@ -11,9 +11,11 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import Parser
 from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
 from clew_gui.sites.site import LOCAL
+from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Preset
 from clew_shared.params import ParamSpec, Value, check, format_value, read_number, read_whole, without_effect
@@ -104,7 +106,12 @@ def make_parser(cards: Sequence[ExerciseCard], prog: str = "clew run") -> RunPar
     parser = RunParser(prog, _DESCRIPTION, epilog=_epilog(cards), usage=f"{prog} EXERCISE [options]")
     parser.set_defaults(assignments=[])
     parser.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options, rare ones as well, and exit")
-    parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="which exercise; `clew catalogue` lists them")
+    parser.add_argument(
+        "exercise",
+        metavar="EXERCISE",
+        nargs="?",
+        help="which exercise (`clew catalogue` lists them), or its file",
+    )
     parser.add_argument("--preset", metavar="NAME", default="", help="start from the exercise's preset of this name")
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action=_Assign, help="a hyperparameter; may be given several times"
@@ -244,13 +251,31 @@ class RunArguments(argparse.Namespace):
     assignments: list[tuple[str, str]]
 
 
-def exercises_folder(argv: Sequence[str]) -> str | None:
-    """Returns the folder that ``--exercises`` names; needed before the rest can be read, because the exercises bring
-    their own flags."""
+def known_exercises(places: Places, argv: Sequence[str]) -> tuple[list[str], Catalogue]:
+    """The exercises that a command line may name, with those of the folder after ``--exercises``; they are needed
+    before the rest can be read, because they bring their own flags.
+
+    Returns the command line too: in it the path of an exercise's file is replaced by the exercise and its folder.
+    Raises ``ProblemError``.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--exercises", nargs="?")
-    folder: str | None = parser.parse_known_args(list(argv))[0].exercises
-    return folder
+    words, folder = list(argv), parser.parse_known_args(list(argv))[0].exercises
+    values = ("", *words)  # the word after an option is that option's value, whatever it looks like
+    named = (n for n, word in enumerate(words) if word.endswith(".py") and not values[n].startswith("-"))
+    if (place := next(named, None)) is None:
+        return words, cards(places, folder)
+    path = Path(words[place]).expanduser().absolute()
+    if not path.is_file():
+        raise problem("cli.exercise", f"There is no file {words[place]}.", "Check the path.", "exercise")
+    folder = folder or str(path.parent)
+    known = cards(places, folder)
+    found = [card.id for card in known.exercises if Path(card.file) == path]
+    if len(found) != 1:
+        text = f"{words[place]} holds {', '.join(found)}." if found else f"{folder} has no exercise {path.name}."
+        hint = f"Name one of them, with --exercises {folder}" if found else f"See: clew catalogue --exercises {folder}"
+        raise problem("cli.exercise", text, hint, "exercise")
+    return [*words[:place], *found, *words[place + 1 :], "--exercises", folder], known
 
 
 def read_request(argv: Sequence[str], catalogue: Catalogue) -> tuple[RunArguments, ExerciseCard | None, list[Problem]]:

@@ -14,7 +14,7 @@ from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
 from clew_gui.commands.output.result import title
-from clew_gui.commands.run.arguments import count, exercises_folder, parse_run
+from clew_gui.commands.run.arguments import count, known_exercises, parse_run
 from clew_gui.commands.run.check import check_here
 from clew_gui.commands.run.follow import FollowedRun
 from clew_gui.commands.run.own_agent import OwnRun, own_session
@@ -31,8 +31,8 @@ from clew_shared.spec import RunSpec, read_spec
 
 def run(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew run EXERCISE …``: returns the exit status, see ``arguments``."""
-    known = cards(context.places, exercises_folder(argv))
-    request, card, spec = parse_run(argv, known, str(uuid.uuid4()))
+    words, known = known_exercises(context.places, argv)
+    request, card, spec = parse_run(words, known, str(uuid.uuid4()))
     raise_all(without_effect(card.params, [name for name, _ in request.assignments], spec.params))
     spec = signed(context.places, spec)
     place = read_place(context.places, request, spec)

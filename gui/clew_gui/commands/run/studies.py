@@ -17,7 +17,7 @@ from clew_gui.commands.agent_program import cards, stop_requests
 from clew_gui.commands.context import FAILED, INTERRUPTED, OK, CommandContext, Parser
 from clew_gui.commands.find import trains_here
 from clew_gui.commands.output.study_tables import ranking_lines, ranking_summary, scaling_lines, scaling_summary
-from clew_gui.commands.run.arguments import RunArguments, exercises_folder, not_taken, parse_run, whole
+from clew_gui.commands.run.arguments import RunArguments, known_exercises, not_taken, parse_run, whole
 from clew_gui.commands.run.check import check_study_here, forecast_lines
 from clew_gui.commands.run.own_agent import own_session, train
 from clew_gui.commands.sites.flags import add_site_flags, check_site_flags, data_there, read_place
@@ -141,7 +141,7 @@ class _Asked(NamedTuple):
 
 
 def _read(context: CommandContext, command: str, words: Sequence[str]) -> _Asked:
-    known = cards(context.places, exercises_folder(words))
+    words, known = known_exercises(context.places, words)
     request, card, spec = parse_run(words, known, "")
     raise_all(not_taken(command, request, _NOT_HERE))
     return _Asked(context, known, request, card, spec)

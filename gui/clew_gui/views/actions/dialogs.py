@@ -86,8 +86,11 @@ def _coloured(source: str, line: int, theme: Theme) -> str:
 
 
 class PythonDialog(Dialog):
-    """A text in Python that can be read and copied; ``name`` says what it is, ``foot`` is below it. ``line`` is shown
-    first, if there is one."""
+    """A text in Python that can be read and copied, and saved where ``file`` says as what; ``name`` says what it is,
+    ``foot`` is below it. ``line`` is shown first, if there is one."""
+
+    save_asked = Signal(str, str)
+    """The name of a file and what it would hold."""
 
     def __init__(
         self,
@@ -99,16 +102,22 @@ class PythonDialog(Dialog):
         name: str,
         foot: str = "",
         line: int = 0,
+        file: str = "",
     ) -> None:
         super().__init__(parent, title, sentence)
+        self.file = file
         self.text = SourceView(appearance)
         self.text.show_source(text, line)
         self.text.setAccessibleName(name)
         self.add(self.text, 1)
         copy = Button(appearance, "Copy", "", "copy", "Copy the whole text")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.text.shown))
-        close = self.close_button(appearance)
-        self.finish(Elided(foot, "caption", "3"), copy, close)
+        self.save = Button(appearance, "Save…", "", "export", "Save the whole text as a file")
+        self.save.clicked.connect(self.accept)  # what was written is said in the window
+        self.save.clicked.connect(lambda: self.save_asked.emit(self.file, self.text.shown))
+        self.save.setVisible(bool(file))
+        self.foot = Elided(foot, "caption", "3")
+        self.finish(self.foot, self.save, copy, self.close_button(appearance))
         self.resize(820, 640)
         self._line = line
 
@@ -148,9 +157,11 @@ class CodeDialog(PythonDialog):
             "Source of the exercise",
             foot,
             int(line) if line.isdigit() else 0,
+            title,
         )
         self._card, self._known = card, known
-        self._texts = {"exercise": (sentence, card.source)}
+        self._texts, self._feet = {"exercise": (sentence, card.source)}, {"exercise": foot}
+        self._files = {"exercise": title, "keras": script_name(card.id), _JOB: f"{card.id}-job.sh"}
         script = written_code(card, spec or RunSpec(exercise=card.id))
         beside = ", beside mnist.npz" if 'DATA = "mnist.npz"' in script else ""
         about = "The same model, trained by Keras' own fit, with the values of the next run. It runs by itself"
@@ -160,7 +171,7 @@ class CodeDialog(PythonDialog):
         self.pages.chosen.connect(self._show_page)
         self.pages.setToolTip("The file that runs, or one with the values of the next run that runs by itself")
         self.pages.setVisible(has_script(card))
-        self._box.insertWidget(2, self.pages)
+        self._box.insertWidget(1, self.pages)  # the sentences below it are not equally high
         self.machine = combo([(name, title_of(name, site)) for name, site in known.items()], "Machine")
         choose_quietly(self.machine, machine)
         self.machine.currentIndexChanged.connect(lambda _index: self._show_page(_JOB))
@@ -171,6 +182,8 @@ class CodeDialog(PythonDialog):
         sentence, text = self._job() if page == _JOB else self._texts[page]
         self.machine.setVisible(page == _JOB)
         self.sentence.setText(sentence)
+        self.foot.set_text(self._feet.get(page, ""))
+        self.file = self._files[page]
         self.text.show_source(text)
 
     def _job(self) -> tuple[str, str]:

@@ -44,7 +44,6 @@ class WindowModel:
         """Whether the link to this computer's agent has reported its state: the mirrors have been read by then."""
         self._removed: set[str] = set()
         self._baselines: dict[tuple[str, str], bool] = {}
-        self._styles: dict[str, dict[str, int]] = {}
 
     def take(self, catalogue: Catalogue) -> None:
         """Takes over a new catalogue of exercises."""
@@ -200,12 +199,13 @@ class WindowModel:
 
     def styles(self) -> dict[str, int]:
         """The curve style of each run that is drawn: the first one that was free when it came, and its own while it
-        stays. A run that has no curve and will have none takes none."""
-        wanted, before = set(self.shown()), self._styles.get(self.card.id, {})
+        stays, also in the next window. A run that has no curve and will have none takes none."""
+        wanted, before = set(self.shown()), self.choices.styles
         drawn = [run.id for run in self.runs() if run.id in wanted and (run.fold.step or run.state not in TERMINAL)]
-        kept = {run: before[run] for run in drawn if run in before}
+        kept = {run: style for run, style in before.items() if run in drawn or not self.listed}
         free = (style for style in itertools.count() if style not in set(kept.values()))
-        found = self._styles[self.card.id] = {run: kept[run] if run in kept else next(free) for run in drawn}
+        found = {run: kept[run] if run in kept else next(free) for run in drawn}
+        self.choices.styles = kept | found
         return found
 
     # --- The report ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from clew_gui.base.times import time_of_day
 from clew_gui.jobs.job import JobStage
 from clew_gui.jobs.manager import JobManager
 from clew_gui.session.job_links import JobModel
-from clew_gui.sites.logins import LoggedOut, log_out, logins, stays_s
+from clew_gui.sites.logins import log_out, logins, stays_s
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation.job_words import is_idle, login_words
 from clew_gui.views.sites.background import call_elsewhere
@@ -193,13 +193,15 @@ class NodeActions(QObject):
         """End all logins, those of this window and those that stay; jobs go on."""
         manager, places = self._manager, self._places
 
-        def end() -> LoggedOut:
-            if manager is not None:
-                manager.log_out()
-            return log_out(places)
+        def end() -> bool:
+            was = manager is not None and manager.log_out()
+            return bool(log_out(places).ended) or was
 
-        def ended(_found: LoggedOut) -> None:
-            self._window.messages.show_note("Logged out of all sites.", "Jobs go on.")
+        def ended(was: bool) -> None:
+            if was:
+                self._window.messages.show_note("Logged out of all sites.", "Jobs go on.")
+            else:
+                self._window.messages.show_note("You were not logged in to any site.")
             self._look_for_logins()
 
         call_elsewhere(self, "log out", end, ended, self._window.messages.show_problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from clew_gui.views.actions.dialogs import (
     TextDialog,
     TutorialDialog,
 )
-from clew_gui.views.actions.files import ask_and_write
+from clew_gui.views.actions.files import ask_and_write, show_written
 from clew_gui.views.actions.hints import FEATURES, Hints
 from clew_gui.views.actions.play import Play
 from clew_gui.views.actions.processes import TensorFlowSetup
@@ -31,6 +32,7 @@ from clew_gui.views.actions.run_actions import Recordings, RunActions, Trying
 from clew_gui.views.actions.site_actions import SiteActions
 from clew_gui.views.actions.study_actions import StudyActions
 from clew_gui.views.form.next_run import FormRemedies
+from clew_gui.views.lab.lab_panel import unusable
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import RemedyButton
@@ -72,6 +74,8 @@ class WindowActions(QObject):
         self.trying = Trying(window, controller)
         self.setup = TensorFlowSetup(window)
         self.setup.installed.connect(lambda: controller.model.session.renew_agent())
+        self._wanted: Path | None = None
+        controller.second.connect(self._open_wanted)
         self._join_buttons()
         self._join_plots()
         app.styleHints().colorSchemeChanged.connect(lambda _scheme: self._system_changed())
@@ -125,7 +129,8 @@ class WindowActions(QObject):
     def _offer_back(self, before: RunSpec) -> None:
         """A preset's or a run's values replaced a person's own."""
         window = self.window
-        window.messages.show_note("Your values were replaced.", undo=lambda: window.next_run.put_back(before))
+        undo = partial(window.next_run.put_back, before)
+        window.messages.show_note("Your values were replaced.", undo=undo, exercise=before.exercise)
 
     def find(self) -> None:
         """Puts the cursor into the search for an exercise."""
@@ -151,7 +156,7 @@ class WindowActions(QObject):
         plots.page_of(PicturesView).deviations_taken.connect(window.next_run.use_value)
         plots.page_of(PicturesView).grown.connect(window.next_run.add_to)
         plots.failed.connect(lambda trouble: window.messages.show_problems((trouble,)))
-        plots.saved.connect(lambda path: window.messages.show_note(f"Written: {path}"))
+        plots.saved.connect(lambda path: show_written(window, Path(path)))
 
     def copy_picture(self) -> None:
         """The plots to the clipboard."""
@@ -215,7 +220,15 @@ class WindowActions(QObject):
             machine = place.site if place is not None and place.site in known else course_machine(card)
             if place is not None and place.site in known:
                 known[machine] = msgspec.structs.replace(known[machine], allocation=place.allocation)
-            CodeDialog(self.window, self.window.appearance, card, spec, known, machine).open()
+            dialog = CodeDialog(self.window, self.window.appearance, card, spec, known, machine)
+            dialog.save_asked.connect(self._save_code)
+            dialog.open()
+
+    def _save_code(self, name: str, text: str) -> None:
+        def write(path: Path) -> None:
+            path.write_text(text, encoding="utf-8", newline="\n")
+
+        ask_and_write(self.window, "Save the code", name, "Text (*)", write)
 
     def show_settings(self) -> None:
         """Shows the settings: light or dark, layout, this computer's agent."""
@@ -245,6 +258,24 @@ class WindowActions(QObject):
         """Keep what was checked, and let the agent start with it."""
         self._keep(interpreter=interpreter, exercises=exercises)
         self.controller.model.session.renew_agent()
+
+    def open_source(self, path: Path) -> None:
+        """Open the exercise or training script in a file; its folder becomes that of the own exercises."""
+        before = local_settings(self._places).load()
+        self._wanted = path
+        if Path(before.exercises).expanduser() != path.parent:
+            self._use_agent(before.interpreter, str(path.parent))
+            note = f"Your own exercises are now those in {path.parent}."
+            self.window.messages.show_note(note, undo=lambda: self._use_agent(before.interpreter, before.exercises))
+        self._open_wanted()
+
+    def _open_wanted(self) -> None:
+        """Open the exercise of the file that a person opened, once the agent has read it."""
+        for card in self.controller.model.catalogue.exercises if self._wanted else ():
+            if card.file == str(self._wanted) and unusable(card) != "reading":
+                self._wanted = None
+                self.controller.open_exercise(card.id)
+                return
 
     def show_shortcuts(self) -> None:
         """Shows all keyboard shortcuts."""

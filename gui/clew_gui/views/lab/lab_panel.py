@@ -56,6 +56,8 @@ class ExerciseTree(QTreeWidget):
         self._appearance = appearance
         self._opened = ""
         self._arranged = False
+        self._broken: set[str] = set()
+        """The files that cannot be loaded."""
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setColumnCount(2)
         self.setHeaderHidden(True)
@@ -73,17 +75,20 @@ class ExerciseTree(QTreeWidget):
         self.currentItemChanged.connect(lambda item, _before: self._came_to(item))
 
     def fill(self, catalogue: Catalogue) -> None:
-        """Show the cards of a catalogue, chapters in its order; those that were folded stay so."""
+        """Show the cards of a catalogue, chapters in its order; those that were folded stay so, but for one in which a
+        file has just broken."""
         folded = {head.text(0) for head in self._heads() if not head.isExpanded()}
+        before, broken = self._broken, {card.file for card in catalogue.exercises if unusable(card) == "broken"}
+        self._broken = broken
         self.clear()
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
             head.setTextAlignment(1, _RIGHT)
             self.addTopLevelItem(head)
-            for card in catalogue.exercises:
-                if (card.chapter or "Exercises") == title:
-                    head.addChild(_exercise_item(card))
-            head.setExpanded(title not in folded)
+            cards = [card for card in catalogue.exercises if (card.chapter or "Exercises") == title]
+            for card in cards:
+                head.addChild(_exercise_item(card))
+            head.setExpanded(title not in folded or any(card.file in broken - before for card in cards))
         self.retheme()
 
     def exercise_ids(self) -> list[str]:
@@ -160,16 +165,23 @@ class ExerciseTree(QTreeWidget):
             head.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"Chapter {head.text(0)}, {text} done")
 
     def search(self, text: str) -> bool:
-        """Show only the exercises whose title or id holds all the words; whether there is one."""
-        words = text.lower().split()
-        for head in self._heads():
+        """Show only the exercises in whose title, id or chapter all the words begin a word; where there is none, those
+        that hold them anywhere. Returns whether there is one."""
+        wanted, heads = [word.replace("-", " ") for word in text.lower().split()], self._heads()
+        places = {
+            item.data(0, _ID): f" {item.text(0)} {item.data(0, _ID)} {head.text(0)}".lower().replace("-", " ")
+            for head in heads
+            for item in _children(head)
+        }
+        begin = {name for name, place in places.items() if all(f" {word}" in place for word in wanted)}
+        found = begin or {name for name, place in places.items() if all(word in place for word in wanted)}
+        for head in heads:
             for item in _children(head):
-                place = f"{item.text(0)} {item.data(0, _ID)} {head.text(0)}".lower()
-                item.setHidden(not all(word in place for word in words))
+                item.setHidden(item.data(0, _ID) not in found)
             head.setHidden(all(item.isHidden() for item in _children(head)))
-            if words:
+            if wanted:
                 head.setExpanded(True)
-        return not words or any(not item.isHidden() for item in self._exercises())
+        return bool(found) or not wanted
 
     def open_first(self) -> None:
         """Open the first exercise that the search left."""
@@ -267,7 +279,7 @@ class LabPanel(QWidget):
         self.none = label("", "body", "2", wrap=True)
         self.none.setContentsMargins(16, 4, 16, 4)
         self.none.hide()
-        self.search.returnPressed.connect(self.tree.open_first)
+        self.search.returnPressed.connect(self._open_found)
         self.fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         title = row(label("Deep learning lab", "strong"), None, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
@@ -278,6 +290,11 @@ class LabPanel(QWidget):
         found = self.tree.search(text)
         self.none.setText("" if found else f"No exercise matches “{text.strip()}”. Esc shows all.")
         self.none.setVisible(not found)
+
+    def _open_found(self) -> None:
+        """Opens the first exercise that was found, and lists all again."""
+        self.tree.open_first()
+        self.search.clear()
 
     def fill(self, catalogue: Catalogue) -> None:
         """Show a catalogue."""

@@ -97,6 +97,8 @@ class PicturesView(PlotPage):
     def redraw(self) -> None:
         """Lay the pictures out again, and make the controls fit what is shown."""
         super().redraw()
+        several = "" if self._large or len(self._specs) < 2 else "Double-click a picture to enlarge it"
+        self.setToolTip("Escape shows all pictures" if self._large else several)
         if self.isVisible():
             self.steps_changed.emit()
         self._refresh()

@@ -25,9 +25,11 @@ def count(number: float) -> str:
 
 
 def clock(seconds: float | None) -> str:
-    """A duration as in a table: "0:03", "12:41", "1:02:05"; a dash for none."""
+    """A duration as in a table: "< 1 s", "0:03", "12:41", "1:02:05"; a dash for none."""
     if seconds is None or not math.isfinite(seconds) or seconds < 0:
         return NONE
+    if 0 < seconds < 0.5:
+        return "< 1 s"
     whole = int(seconds + 0.5)
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
@@ -144,7 +146,7 @@ def state_word(run: RunModel) -> str:
     if run.reading is not None:
         return "Reading …"
     if run.link_stale and run.state not in TERMINAL:
-        return "Stale"
+        return "Not followed" if run.logged_out else "Stale"
     if not_sent(run):
         return NOT_SENT
     if run.job is not None and run.state is RunState.SUBMITTED:
@@ -193,7 +195,7 @@ def state_detail(run: RunModel, goals: str = "") -> str:
     if run.reading is not None:
         return f"{100 * run.reading:.0f} %"
     if run.link_stale and run.state not in TERMINAL:
-        return "link lost, the run goes on"
+        return f"{'you are logged out' if run.logged_out else 'link lost'}, the run goes on"
     if run.state is RunState.QUEUED and run.queue:
         return queue_place(run.queue)
     if run.state is RunState.FINISHED:

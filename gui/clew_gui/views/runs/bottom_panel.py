@@ -160,7 +160,7 @@ class BottomPanel(QWidget):
         filter."""
         self._all = of or self.model.rowCount()
         number = self.model.rowCount()
-        words = f"{number} of {self._all} match" if number < self._all else f"{number} of this exercise"
+        words = f"{number} of {self._all} match" if number < self._all else f"{number} run{'' if number == 1 else 's'}"
         words = self._problem or (words if number else "")
         if self._count.whole() != words:
             self._count.set_text(words)

@@ -198,7 +198,8 @@ class RunCard(QFrame):
         its journal suggests."""
         self.job_words = job_words
         word = words.state_word(run)
-        state = "Draft" if run.reading is not None else "Stale" if word == "Stale" else words.state_key(run)
+        stale = run.link_stale and run.state not in TERMINAL
+        state = "Draft" if run.reading is not None else "Stale" if stale else words.state_key(run)
         if job_words.word:
             self.pill.set_state(job_words.state, job_words.word)
         else:
@@ -207,8 +208,7 @@ class RunCard(QFrame):
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
-        silent = run.link_stale and run.state not in TERMINAL and run.reading is None
-        notice = job_words.notice or (_SILENT if silent and not job_words.sentence else "")
+        notice = job_words.notice or (_SILENT if stale and run.reading is None and not job_words.sentence else "")
         _text(self.notice, notice)
         self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
@@ -332,12 +332,13 @@ class RunCard(QFrame):
         self.log_in.setVisible(locked)
         self.here.setVisible(waits)
         trains = not (over or waits or locked)  # else nothing of it could be asked for
-        self.pause.setVisible(trains and pauses)
+        queued = run.state is RunState.QUEUED  # it can only be taken out, and its place needs the room
+        self.pause.setVisible(trains and pauses and not queued)
         self.pause.set_glyph("play" if run.state is RunState.PAUSED else "pause")
-        self.rate.setVisible(trains and has_live)
+        self.rate.setVisible(trains and has_live and not queued)
         self.cancel.setVisible(waits)
-        self.leave.setVisible(trains and run.state is RunState.QUEUED)
-        self.stop.setVisible(trains and run.state is not RunState.QUEUED)
+        self.leave.setVisible(trains and queued)
+        self.stop.setVisible(trains and not queued)
         self.go_on.setVisible(run.reading is None and over and run.state is not RunState.FINISHED)
         self.reuse.setVisible(over)
         self._name_reuse()

@@ -20,7 +20,7 @@ from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard, MetricSpec
-from clew_shared.params import BATCH_SIZE, HEADLINE, Value
+from clew_shared.params import BATCH_SIZE, HEADLINE, LEARNING_RATE, Value
 from clew_shared.run_settings import Facts, label_of, setting_words, settings_of
 
 Index = QModelIndex | QPersistentModelIndex
@@ -354,6 +354,10 @@ def _result(metric: MetricSpec, run: RunModel, best: Best) -> float | None:
 # --- Filter -----------------------------------------------------------------------------------------------------------
 
 
+_TITLED = {"rate": LEARNING_RATE, "batch": BATCH_SIZE}
+"""Settings by the titles of their columns; those of other columns are written like their names."""
+
+
 def known_names(card: ExerciseCard) -> set[str]:
     """Returns the names that a filter over runs of this exercise may use."""
     strategies = {option.name for one in card.strategies for option in one.params}
@@ -362,10 +366,7 @@ def known_names(card: ExerciseCard) -> set[str]:
         | {metric.name for metric in card.metrics}
         | USAGE.keys()
         | strategies
-        | {
-            *_PLACED,
-            "data",
-        }
+        | {*_PLACED, "data", *_TITLED, "run", "best", "time", "where"}
     )
 
 
@@ -382,4 +383,9 @@ def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}
-    return Facts(words=" ".join(texts), values=values | usage_results(run.history) | results | known, tags=note.tags)
+    headline = words.headline_metric(card)
+    titled = {title: values[key] for title, key in _TITLED.items() if key in values}
+    titled |= {"run": run.number, "time": run.history.fold.seconds, "where": run.where}
+    titled |= {"best": results[headline.name]} if headline is not None and headline.name in results else {}
+    found = titled | values | usage_results(run.history) | results | known
+    return Facts(words=" ".join(texts), values=found, tags=note.tags)

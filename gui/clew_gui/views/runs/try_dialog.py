@@ -24,7 +24,7 @@ from clew_gui.charts.pictures.taken import TakenPicture, pixels
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.painter import image_of, paint_ring
 from clew_gui.views.theme.dialog import Dialog, ask_file
-from clew_gui.views.theme.parts import Appearance, Button, column, label, row, set_role
+from clew_gui.views.theme.parts import Appearance, Button, ProgressBar, column, label, row, set_role
 from clew_shared.base.number_words import quantity
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import PictureSpec
@@ -53,7 +53,7 @@ class DrawingField(QWidget):
         super().__init__()
         self._appearance = appearance
         self.image = QImage(GRID, GRID, QImage.Format.Format_Grayscale8)
-        self.is_drawn = False
+        self.is_drawn, self.is_blank = False, True
         self._last: QPointF | None = None
         self.setAccessibleName("Drawing field")
         self.setToolTip("Draw with the mouse; Delete clears; Left and Right go through the test images")
@@ -73,20 +73,20 @@ class DrawingField(QWidget):
 
     def show_image(self, image: QImage) -> None:
         """Shows an image; the next stroke begins on black again."""
-        self.image, self.is_drawn = image, False
+        self.image, self.is_drawn, self.is_blank = image, False, False
         self.update()
 
     def _wipe(self) -> None:
         self.image = QImage(GRID, GRID, QImage.Format.Format_Grayscale8)
         self.image.fill(0)
-        self.is_drawn = False
+        self.is_drawn, self.is_blank = False, True
         self.update()
 
     def draw_line(self, start: QPointF, end: QPointF) -> None:
         """Draws a piece of a stroke, in pixels of the widget."""
         if not self.is_drawn:
             self._wipe()
-            self.is_drawn = True
+            self.is_drawn, self.is_blank = True, False
         scale = GRID / self.width()
         painter = QPainter(self.image)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -132,6 +132,9 @@ class DrawingField(QWidget):
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self.is_drawn)
         left, top = (self.width() - size.width()) / 2, (self.height() - size.height()) / 2
         painter.drawImage(QRectF(left, top, size.width(), size.height()), self.image)
+        if self.is_blank:
+            painter.setPen(QColor(190, 190, 190))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, "Draw here with the mouse")
         if self.hasFocus():
             paint_ring(painter, self.rect(), self._appearance.theme.accent)
         painter.end()
@@ -161,6 +164,8 @@ class TryDialog(Dialog):
         self.open_file.clicked.connect(self._choose)
         self.answer = label("", "title")
         self.about = label("The network of the run is being loaded…", "body", "2", wrap=True)
+        self.loading = ProgressBar("Loading the network")
+        self.loading.setRange(0, 0)  # nobody knows how long it takes
         self.shares = ChartView(appearance, "Probabilities", least=150)
         self.seen = ChartView(appearance, "What the network sees", least=150)
         self.sliders = CodeSliders()
@@ -173,18 +178,19 @@ class TryDialog(Dialog):
         self._image: TakenPicture | None = None
         """The last image that was asked, beside what is drawn from a code."""
         buttons = row(self.sample, self.open_file, self.clear, gap=6)
-        left = column(self.field, buttons, self.answer, self.about, self.shares, self.plane, self.sliders, gap=8)
+        said = self.answer, self.about, self.loading
+        left = column(self.field, buttons, *said, self.shares, self.plane, self.sliders, gap=8)
         left.setStretchFactor(self.shares, 1)
         left.setStretchFactor(self.plane, 3)
         left.setStretchFactor(self.sliders, 1)
-        for part in (self.shares, self.plane, self.sliders, self.about):
+        for part in (self.shares, self.plane, self.sliders, self.about, self.loading):
             part.setFixedWidth(_LEFT + 30)
         both = row(gap=22)
         both.addLayout(left)
         both.addWidget(self.seen, 1)
         self.add(both, 1)
         self.finished.connect(lambda _: self.asked.emit(TryRun(run=run, close=True)))
-        self.setMinimumSize(760, 600)
+        self.setMinimumWidth(760)
         self.resize(1040, 660)
 
     # --- Questions ----------------------------------------------------------------------------------------------------
@@ -242,6 +248,7 @@ class TryDialog(Dialog):
     def take(self, reply: Tried | Refused) -> None:
         """Show an answer, and ask what has come up meanwhile."""
         self._waiting = False
+        self.loading.hide()
         waiting = self._next
         if isinstance(reply, Refused):
             self.refuse(reply.problem.command_text())

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QTextBrow
 
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.jobs.job_book import job_book
-from clew_gui.reports.facts import RunSource, keep_answer, read_answers, read_source
+from clew_gui.reports.facts import ReportFacts, RunSource, keep_answer, read_answers, read_source
 from clew_gui.reports.figures import WIDTH as FIGURE
 from clew_gui.reports.handin import file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
@@ -25,6 +25,7 @@ from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.tabs.pdf import figure_image, write_pdf
 from clew_gui.views.tabs.tab import Tab
+from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button, Elided, column, frame, label, panel, row
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.harmless import for_tooltip
@@ -56,6 +57,8 @@ class ReportTab(Tab):
         super().__init__(window, controller, places)
         self._work: BackgroundWork[Made] | None = None
         self.made: Made | None = None
+        self._page_of = ""
+        """The exercise whose report the page shows, or is about to show."""
         self._answers: dict[str, Mapping[str, str]] = {}
         window.guide.answers_of = self.answers
         controller.model.results.answers_of = self._kept
@@ -169,6 +172,11 @@ class ReportTab(Tab):
                 "Tick the runs that belong in it." if offered else "A report needs a run that has ended."
             )
             return
+        if self._page_of != model.card.id:
+            self._page_of = model.card.id
+            self.page.setPlainText("The report is being made…")
+            self.sentence.set_text("")
+            self._allow(False, "The report is being made")
         cards, places = {model.card.id: model.card}, self._places
 
         def make() -> Made:
@@ -203,6 +211,7 @@ class ReportTab(Tab):
 
     def _show_nothing(self, why: str) -> None:
         """Shows that there is no report; ``why`` says what to do."""
+        self._page_of = ""
         self.sentence.set_text(why)
         self.page.clear()
         self.page.setPlainText(why)
@@ -271,7 +280,8 @@ class ReportTab(Tab):
         ask_and_write(self._window, title, f"{name}.{kind}", self.FILES[kind], write, path)
 
     def hand_in(self, path: Path | None = None) -> None:
-        """Write the bundle for the teacher; asks for the place when ``path`` is None."""
+        """Write the bundle for the teacher; asks for the place when ``path`` is None, and before it whether to hand in
+        what still lacks something."""
         if self.made is None:
             return
         report, sources = self.made
@@ -279,4 +289,22 @@ class ReportTab(Tab):
         def write(place: Path) -> None:
             write_handin(place, report, sources)
 
-        ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write, path)
+        def ask() -> None:
+            ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write, path)
+
+        missing = lacks(report.facts) if path is None else ""
+        if not missing:
+            ask()
+            return
+        question = Question(self._window, self._appearance, "Hand in as it is?", missing, "Hand in…")
+        question.accepted.connect(ask)
+        question.open()
+
+
+def lacks(facts: ReportFacts) -> str:
+    """Says what a teacher will miss: answers, and the name in runs that were started before it was typed."""
+    asked = [answer for one in facts.exercises for answer in one.answers]
+    answered, nameless = sum(bool(one.text) for one in asked), sum(not run.student for run in facts.runs)
+    questions = f"{answered} of {len(asked)} questions of the guide are answered." if answered < len(asked) else ""
+    names = f"Runs that were started without your name: {nameless} of {len(facts.runs)}." if nameless else ""
+    return words.join([questions, names], " ")

@@ -41,7 +41,7 @@ from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, raise_all
 from clew_shared.cards import ExerciseCard
-from clew_shared.journal.lifecycle import RunState
+from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.params import BATCH_SIZE, STEPS, ParamSpec, convert
 from clew_shared.study.study import StudySpec, check_study, scaling_kind, scaling_study, study_runs, usual_warm_up
 from clew_shared.study.sweep import read_values
@@ -72,8 +72,6 @@ COUNTS = ParamSpec(
 )
 USUAL = (1, 2, 4)
 """Numbers of devices that one click measures, as far as the strategy can use them."""
-_NAMED = 780
-"""The width from which on the number of repeats has its name beside it."""
 
 
 class SpeedupTab(Tab):
@@ -86,6 +84,8 @@ class SpeedupTab(Tab):
         super().__init__(window, controller, places)
         self._chosen_kind: Kind | None = None
         self.scene: SpeedupScene | None = None
+        self._left: list[str] = []
+        """The runs of the study that have not ended."""
         self._rest = QWidget()
         self._rest.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self._pair = self._plots()
@@ -117,7 +117,11 @@ class SpeedupTab(Tab):
         self.files = self.files_button()
         self._bar_box = QWidget()
         self._bar_box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        fields = (self.counts, self._name, self.repeats)
+        self._counts_name = label(COUNTS.label, "body", "2")
+        self._counts_name.setBuddy(self.counts)
+        self.cancel = Button(appearance, "Cancel", "quiet", "cross", "Stop the runs of this study that have not ended")
+        self.cancel.clicked.connect(self._cancel)
+        fields = (self._counts_name, self.counts, self._name, self.repeats, self.cancel)
         row(self.kinds, self.progress, *fields, self.measure, self.files, gap=8, parent=self._bar_box)
         return self._bar_box
 
@@ -163,6 +167,8 @@ class SpeedupTab(Tab):
         cores = operating_system.usable_cores() if here else 0
         self.scene = speedup_scene(found, model.card, weak=kind == "weak", cores=cores)
         self.kinds.choose(kind)
+        self._left = [run.id for run in runs if run.state not in TERMINAL]
+        self._fit()
         self._show_scene(self.scene, _progress(runs), _when(runs))
         self._update_button()
 
@@ -186,9 +192,12 @@ class SpeedupTab(Tab):
         """Show what a study measured: how far it is, and when it was done."""
         set_role(self.note, "warnNote" if scene.conclusion.shared else "note")
         self._glyph.set_glyph("info", "warn" if scene.conclusion.shared else "accent")
-        self.sentence.setText(scene.conclusion.sentence)
-        self.detail.setText(scene.conclusion.detail)
-        self.detail.setVisible(bool(scene.conclusion.detail))
+        sentence, detail = scene.conclusion.sentence, scene.conclusion.detail
+        if self._left and not scene.scaling.rows:
+            sentence, detail = "Measuring…", "What a number of devices reaches is shown once its runs have ended."
+        self.sentence.setText(sentence)
+        self.detail.setText(detail)
+        self.detail.setVisible(bool(detail))
         self.progress.set_text(progress)
         measured = bool(scene.plots)
         self._pair.setVisible(measured)
@@ -207,9 +216,22 @@ class SpeedupTab(Tab):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hides what has no room beside the button."""
         super().resizeEvent(event)
-        self._name.setVisible(self.width() >= _NAMED)
-        self.counts.setVisible(self.width() >= NARROW)
+        self._fit()
+
+    def _fit(self) -> None:
+        """While a study is measured it can be cancelled where its numbers are asked for otherwise."""
+        asks, wide = not self._left, self.width() >= NARROW
+        for part in (self._counts_name, self.counts, self._name):
+            part.setVisible(asks and wide)
+        self.repeats.setVisible(asks)
+        self.cancel.setVisible(not asks)
         lay_out_now(self._bar_box, self)
+
+    def _cancel(self) -> None:
+        """Stop what is left of the study."""
+        for run in self._left:
+            with self._controller.refusals():
+                self._controller.model.session.stop(run)
 
     # --- Measuring ----------------------------------------------------------------------------------------------------
 
@@ -221,7 +243,10 @@ class SpeedupTab(Tab):
         chosen, wrong_counts = self._chosen(usual)
         spread = usual if wrong_counts is not None else chosen
         set_role(self.counts, "bad" if wrong_counts is not None else "", "state")
-        self.measure.set_words(f"Measure {spread.words}" if spread is not None else "Measure")
+        self._counts_name.setText(spread.axis.capitalize() if spread is not None else COUNTS.label)
+        measure = f"Measure {spread.words}" if spread is not None else "Measure"
+        self.measure.set_words("Measure", measure)
+        self.measure.setAccessibleName(measure)
         alone = "" if spread is not None else _why_alone(card)
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()

@@ -97,7 +97,9 @@ class MessageBar(QWidget):
         super().__init__()
         self._messages: list[_Message] = []
         self._exercise = ""
-        self._noted = False
+        self._noted, self._noted_in = False, ""
+        """Whether a note is shown, and the exercise that it belongs to; empty: none."""
+        self._buttons: Sequence[RemedyButton] = ()
         self._undo: Callable[[], None] | None = None
         self._lapse: Callable[[], None] | None = None
         self.line = _MessageLine(appearance)
@@ -158,9 +160,9 @@ class MessageBar(QWidget):
 
     def open_exercise(self, exercise: str) -> None:
         """Show what belongs to another exercise; the rest waits until its own is opened again. A note stays only if
-        something can still be taken back with it."""
+        something that belongs to no exercise can still be taken back with it."""
         self._exercise = exercise
-        if self._noted and self._undo is None:
+        if self._noted and (self._undo is None or self._noted_in not in ("", exercise)):
             self.lapse()
         if not self._noted:
             self._show()
@@ -199,7 +201,7 @@ class MessageBar(QWidget):
         now, more = here[-1], len(here) - 1
         self._dress("badNote", "s_failed", "bad", now.problem.text, now.problem.hint, now.problem.why())
         self.line.count.setText(f"{more} more" if more else "")
-        self.line.show_buttons(self._buttons(now))
+        self._offer(self.remedies(now.problem, now.run)[:MOST_BUTTONS])
         self.line.undo.hide()
         self.line.copy.show()
         self.show()
@@ -215,15 +217,15 @@ class MessageBar(QWidget):
         self.line.count.setText("")
         self.setAccessibleName(f"Message: {text} {hint}".strip())
 
-    def _buttons(self, now: _Message) -> Sequence[RemedyButton]:
-        return self.remedies(now.problem, now.run)[:MOST_BUTTONS]
+    def _offer(self, buttons: Sequence[RemedyButton]) -> None:
+        self._buttons = buttons
+        self.line.show_buttons(buttons)
 
     def _help(self, place: int) -> None:
         """Do what helps; the message has been read."""
-        buttons = self._buttons(self._here()[-1])
+        button = self._buttons[place]
         self.dismiss()
-        if place < len(buttons):
-            buttons[place].act()
+        button.act()
 
     def copy(self) -> None:
         """The message as text, with its code, to the clipboard."""
@@ -246,15 +248,23 @@ class MessageBar(QWidget):
     # --- Notes --------------------------------------------------------------------------------------------------------
 
     def show_note(
-        self, text: str, hint: str = "", undo: Callable[[], None] | None = None, lapse: Callable[[], None] | None = None
+        self,
+        text: str,
+        hint: str = "",
+        undo: Callable[[], None] | None = None,
+        lapse: Callable[[], None] | None = None,
+        *,
+        exercise: str = "",
+        buttons: Sequence[RemedyButton] = (),
     ) -> None:
         """A sentence that goes away by itself; a text of several lines, such as a server's, stays until it is
-        dismissed. ``lapse`` is called when it goes without an ``undo``."""
+        dismissed. ``lapse`` is called when it goes without an ``undo``; it goes when another exercise than
+        ``exercise`` is opened, if that is not empty."""
         self.lapse()
-        self._undo, self._lapse, self._noted = undo, lapse, True
+        self._undo, self._lapse, self._noted, self._noted_in = undo, lapse, True, exercise
         self._dress("note", "info", "accent", text, hint)
         self.line.undo.setVisible(undo is not None)
-        self.line.show_buttons(())
+        self._offer(buttons)
         self.line.copy.setVisible("\n" in text)
         self.show()
         self._put()

@@ -39,7 +39,7 @@ class Choices(msgspec.Struct, kw_only=True):
     ``by_hand`` says that a person selected the run; until then the newest is. One that was selected in the window
     before counts as such, since it is waited for. ``recent`` are the runs that this window
     started, and those they were started beside, oldest first. ``report`` are the runs in the report, and
-    ``report_by_hand`` says that a person ticked them there.
+    ``report_by_hand`` says that a person ticked them there. ``styles`` are the curve styles of drawn runs.
     """
 
     selected: str = ""
@@ -49,6 +49,7 @@ class Choices(msgspec.Struct, kw_only=True):
     recent: list[str] = []
     report: set[str] = set()
     report_by_hand: bool = False
+    styles: dict[str, Annotated[int, msgspec.Meta(ge=0, le=9999)]] = {}
 
 
 class WindowState(msgspec.Struct, kw_only=True):

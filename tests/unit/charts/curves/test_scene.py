@@ -233,7 +233,7 @@ def test_a_metric_that_no_curve_shows_is_marked_where_it_became_no_number(
 ) -> None:
     history = runs[0].history
     history.feed(1, Diverged(metric="gradient", value="inf", step=212))
-    assert build(runs[:1], setups).events == ((RunEvent("1", 212, "Infinite at step 212", bad=True), 212.0),)
+    assert build(runs[:1], setups).events == ((RunEvent("1", 212, "Diverged at step 212", bad=True), 212.0),)
     record(history, "loss", 1000, [np.nan], batch=(100, 55_000))
     assert build(runs[:1], setups).events == (), "the curve itself shows that"
 

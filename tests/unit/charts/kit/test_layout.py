@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.base.tokens import LIGHT
+from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.clip import clip_lines, drawable, stretches
 from clew_gui.charts.kit.drawing import Drawing, Group, Path, Stroke, UsualSizes, Words
 from clew_gui.charts.kit.layout import Box, Placement, emptiest, spread
@@ -237,3 +238,13 @@ def test_a_group_is_moved(drawing: Drawing) -> None:
     drawing.text(1, 2, "here")
     drawing.items = [Group(tuple(drawing.items), shift=(30.0, 40.0))]
     assert '<g transform="translate(30 40)"><text x="1.0"' in written(drawing)
+
+
+def test_a_key_without_space_for_all_says_how_many_are_missing(drawing: Drawing) -> None:
+    named = [("#123456", f"class {number}") for number in range(10)]
+    for height, last in ((120.0, "class 9"), (105.0, "class 9"), (60.0, "+ 6")):
+        drawing.items.clear()
+        draw_key(drawing, Box(0, 0, 90, height), named)
+        words = [item for item in drawing.items if isinstance(item, Words)]
+        assert words[-1].text == last
+        assert words[-1].y <= height - 2
