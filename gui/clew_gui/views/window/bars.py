@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTabBar, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QTabBar, QWidget
 
 from clew_gui.views.presentation.menu_entries import MenuActions
 from clew_gui.views.theme.parts import (
@@ -15,7 +16,6 @@ from clew_gui.views.theme.parts import (
     column,
     label,
     row,
-    set_role,
 )
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
@@ -31,11 +31,8 @@ class TopBar(QWidget):
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
-        self._appearance = appearance
         self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and the state of the link")
         self._facts: dict[str, str] = {}
-        self._theme = IconButton(appearance, "moon", "Light or dark", "Light or dark (Ctrl+Shift+L)")
-        self._theme.clicked.connect(actions["theme"].trigger)
         gear = IconButton(appearance, "gear", "Settings", "Settings (Ctrl+,)")
         gear.clicked.connect(actions["settings"].trigger)
         logo = Glyph(appearance, "logo", "accent", 20)
@@ -46,12 +43,10 @@ class TopBar(QWidget):
             actions.menu_bar(),
             None,
             self.site,
-            self._theme,
             gear,
             margins=(16, 0, 12, 0),
             parent=self,
         )
-        self.retheme()
 
     def show_site(self, text: str, glyph: str, ink: str) -> None:
         """The place and its link."""
@@ -68,48 +63,35 @@ class TopBar(QWidget):
         """Returns the text of a fact."""
         return self._facts.get(place, "")
 
-    def retheme(self) -> None:
-        """Shows on the button what it would change to."""
-        self._theme.set_glyph("sun" if self._appearance.theme.dark else "moon")
-
 
 # --- Exercise head ----------------------------------------------------------------------------------------------------
 # The head of the centre: which exercise is open, its goal, and the tabs.
 
 
-class GoalChip(QFrame):
-    """The exercise's first goal, or how many are reached: shape and words, not colour alone."""
+class GoalChip(Button):
+    """The exercise's first goal, or how many are reached: shape and words, not colour alone. It opens the goals."""
 
-    def __init__(self, appearance: Appearance) -> None:
-        super().__init__()
-        self._glyph = Glyph(appearance, "flag", "text2")
-        self._text = label("", "strong", "2")
-        self.setProperty("role", "sunken")
-        row(self._glyph, self._text, gap=7, margins=(10, 0, 12, 0), parent=self)
-        self.setFixedHeight(max(28, self.fontMetrics().height() + 10))
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    def __init__(self, appearance: Appearance, open_goals: QAction) -> None:
+        super().__init__(appearance, "", "chip", "flag")
+        self.clicked.connect(open_goals.trigger)
 
     def show_goal(self, text: str, reached: bool, tip: str) -> None:
         """Show it, with a tick when all is ``reached``; an empty text hides the chip."""
         self.setVisible(bool(text))
-        set_role(self, "okNote" if reached else "sunken")
-        set_role(self._text, "ok" if reached else "2", "tone")
-        self._glyph.set_glyph(*(("s_done", "ok") if reached else ("flag", "text2")))
-        self._text.setText(text)
-        self.setToolTip(tip)
-        self.setAccessibleName(self._text.text())
+        self.set_glyph(*(("s_done", "ok") if reached else ("flag", "text2")))
+        self.set_words(text, tip)
 
 
 class ExerciseHead(QWidget):
     """Shows title, subtitle, goal and tabs of an exercise."""
 
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, open_goals: QAction) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.title = label("", "title")
         self.subtitle = Elided("", "body", "3")
-        self.goal = GoalChip(appearance)
+        self.goal = GoalChip(appearance, open_goals)
         self.goal.hide()
         self.tabs = QTabBar()
         self.tabs.setFont(font("button"))

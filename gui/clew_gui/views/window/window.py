@@ -58,7 +58,7 @@ class MainWindow(QMainWindow):
         self.messages = MessageBar(appearance)
         self.remedies = RemedyButtons()
         self.lab = LabPanel(appearance)
-        self.head = ExerciseHead(appearance)
+        self.head = ExerciseHead(appearance, self.actions_["guide"])
         self.guide = GuideView(appearance, self.actions_["code"].trigger)
         self.run_view = RunView(appearance, self.actions_)
         self.bottom = BottomPanel(appearance, self.actions_)
