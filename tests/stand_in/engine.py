@@ -129,7 +129,8 @@ class StandInEngine:
 
 
 def put_in_the_stand_in(
-    card_of: Callable[..., ExerciseCard], settings_of: Callable[[Mapping[str, Value]], StandInSettings]
+    card_of: Callable[[str, Path | None], ExerciseCard],
+    settings_of: Callable[[Mapping[str, Value]], StandInSettings],
 ) -> None:
     """Have the trainer build this engine: ``card_of`` the exercise's name and folder, ``settings_of`` its
     hyperparameters."""

@@ -84,15 +84,23 @@ def kill_the_first_worker(folder: Path, after: int) -> None:
 
 
 def test_in_step_they_train_as_one_does_also_when_a_worker_is_killed(single: Losses, tmp_path: Path) -> None:
-    spec, folder = servers_spec(tmp_path / "spec", "hurt", STEPS, mode="sync", workers=2), tmp_path / "run"
-    with running("run", spec, "--out", folder) as process:
-        kill_the_first_worker(folder, after=5)
-        assert end(process)[0] == 0
-    found = events(folder)
-    assert column(found, "staleness", "<i4").max() == 0
-    assert {(peer.role, peer.index) for peer in peers(found, "lost")} == {("worker", 0)}
-    np.testing.assert_allclose(losses_of(folder), single, rtol=1e-4, err_msg="a step lost or done twice is 1e-2")
-    assert verify_run(folder).findings == ()
+    losses = []
+    for name, killed in (("whole", False), ("hurt", True)):
+        spec, folder = (
+            servers_spec(tmp_path / name, name, STEPS, mode="sync", workers=2),
+            tmp_path / name / "run",
+        )
+        with running("run", spec, "--out", folder) as process:
+            if killed:
+                kill_the_first_worker(folder, after=5)
+            assert end(process)[0] == 0
+        found = events(folder)
+        assert column(found, "staleness", "<i4").max() == 0
+        assert {(peer.role, peer.index) for peer in peers(found, "lost")} == ({("worker", 0)} if killed else set())
+        losses.append(losses_of(folder))
+        assert verify_run(folder).findings == ()
+    np.testing.assert_array_equal(losses[0], losses[1])
+    np.testing.assert_allclose(losses[0][:10], single[:10], rtol=1e-5)
 
 
 def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice(tmp_path: Path) -> None:
@@ -100,9 +108,9 @@ def test_a_cluster_is_slowed_hurt_and_enlarged_and_no_step_is_lost_or_done_twice
     with running("run", spec, "--out", folder) as process:
         client = Remote("hurt")
         try:
-            even = wait_for(folder, trained(60))
+            even = wait_for(folder, trained(100))
             assert client.ask(DisturbCluster(run="hurt", action="slow", index=1, factor=10)) == Done(run="hurt")
-            wait_for(folder, trained(steps_done(even) + 80))
+            wait_for(folder, trained(steps_done(even) + 150))
             refused = client.ask(DisturbCluster(run="hurt", action="kill", role="ps", index=1))
             assert isinstance(refused, Refused)
             assert refused.problem.text == "There is no server 1: this run has 1, counted from 0."
@@ -142,9 +150,9 @@ def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
     """Train; kill or freeze a process of each role at random moments; continue after the coordinator's end; stop."""
     path.mkdir()
     folder = path / "run"
-    spec = servers_spec(path / "spec", run, 10**6, workers=2, servers=2, updates_per_call=3, checkpoint_every=50)
+    spec = servers_spec(path / "spec", run, 10**6, workers=2, servers=2, updates_per_call=3, checkpoint_every=250)
     with running("run", spec, "--out", folder) as process:
-        found = wait_for(folder, trained(dice.randrange(20, 60)))
+        found = wait_for(folder, trained(dice.randrange(20, 200)))
         client = Remote(run)
         spare_the_processor(client, run)
         client.close()
@@ -153,7 +161,7 @@ def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
             began = time.monotonic()
             os.kill(newest(found, lost).pid, number)
             found = wait_for(folder, has_more(role, len(replacements(found, role))))
-            found = wait_for(folder, trained(steps_done(found) + dice.randrange(1, 30)))
+            found = wait_for(folder, trained(steps_done(found) + dice.randrange(1, 100)))
             print(f"{role} {number.name}: trained on after {time.monotonic() - began:.1f} s")
         trainer_of(found).kill()
         assert end(process)[0] == 1
@@ -164,7 +172,7 @@ def lose_all_in_turn(path: Path, run: str, dice: random.Random) -> None:
     assert not left(folder)
 
     with running("run", "--resume", folder) as process:
-        wait_for(folder, trained(10), attempt=2)
+        wait_for(folder, trained(50), attempt=2)
         client = Remote(run)
         client.ask(Stop(run=run))
         client.close()
@@ -221,7 +229,7 @@ def test_a_bound_holds_though_a_worker_is_slowed(late: str, tmp_path: Path) -> N
         try:
             wait_for(folder, trained(20))
             assert client.ask(DisturbCluster(run="bound", action="slow", index=1, factor=8)) == Done(run="bound")
-            wait_for(folder, trained(steps_done(events(folder)) + 50))
+            wait_for(folder, trained(steps_done(events(folder)) + 100))
             client.ask(Stop(run="bound"))
         finally:
             client.close()
