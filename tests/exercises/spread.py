@@ -113,7 +113,6 @@ def outcome(case: Case, devices: int) -> Outcome:
     rarely = {"evaluate_every": case.values["steps"]} if "steps" in case.values else {}
     settings = build(exercise.Settings, rarely | case.values)
     engine = Engine(exercise, settings, 1, data, strategy=strategy, precision=case.precision)
-    engine.compile()
     if case.restore:
         engine.restore(Path(case.restore))
     losses: list[float] = []

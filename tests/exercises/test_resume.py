@@ -19,9 +19,12 @@ CASES: dict[str, tuple[Exercise[Any], dict[str, Any]]] = {
     "line, Nadam": (linear_regression.EXERCISE, {"optimizer": "nadam", "steps": 60, "schedule": "exponential"}),
     "softmax, padded epochs": (
         softmax.EXERCISE,
-        {"steps": 40, "batch_size": 77, "order": "shuffle", "optimizer": "lion"},
+        {"steps": 40, "batch_size": 77, "order": "shuffle", "optimizer": "lion", "weight_decay": 0.01},
     ),
-    "softmax, balanced": (softmax.EXERCISE, {"steps": 30, "order": "balanced", "schedule": "warmup-cosine"}),
+    "softmax, balanced": (
+        softmax.EXERCISE,
+        {"steps": 30, "order": "balanced", "schedule": "warmup-cosine", "optimizer": "ftrl"},
+    ),
     "cnn, dropout": (cnn.EXERCISE, SMALL_CNN),
     "cnn, everything": (
         cnn.EXERCISE,
@@ -43,21 +46,14 @@ CASES: dict[str, tuple[Exercise[Any], dict[str, Any]]] = {
 def test_a_resumed_run_ends_with_the_same_bits(name: str, tmp_path: Path, small_digits: DataSet) -> None:
     exercise, values = CASES[name]
     rng = np.random.default_rng(len(name))
-    whole = make_engine(exercise, values, small_digits)
-    expected = train(whole)
-    stop = int(rng.integers(1, whole.steps))
-
-    first = make_engine(exercise, values, small_digits, block_steps=lambda room: int(rng.integers(1, room + 1)))
-    seen_first = train(first, until=stop)
-    stop = first.step
-    first.save(tmp_path / "checkpoint")
+    whole = make_engine(exercise, values, small_digits, block_steps=lambda room: int(rng.integers(1, room + 1)))
+    train(whole, until=int(rng.integers(1, whole.steps)))
+    whole.save(tmp_path / "checkpoint")
     second = make_engine(exercise, values, small_digits)
     second.restore(tmp_path / "checkpoint")
-    assert second.step == stop
-    seen = [seen_first, train(second)] if not second.done else [seen_first]
-
+    assert 0 < second.step == whole.step < whole.steps
+    assert_same_bits(train(second), train(whole))
     assert_same_bits(second.variables, whole.variables)
-    assert_same_bits({key: np.concatenate([piece[key] for piece in seen]) for key in expected}, expected)
 
 
 @pytest.mark.parametrize("jit", [True, False])
@@ -75,20 +71,6 @@ def test_other_block_sizes_give_the_same_bits(jit: bool, small_digits: DataSet) 
 def test_another_seed_gives_other_bits(small_digits: DataSet) -> None:
     records = [train(make_engine(cnn.EXERCISE, SMALL_CNN, small_digits, seed=seed)) for seed in (1, 2)]
     assert not np.array_equal(records[0]["loss"], records[1]["loss"])
-
-
-@pytest.mark.parametrize("optimizer", ["nadam", "adamw", "lion", "ftrl"])  # momentum schedule, decay, sign, dual
-def test_optimizers_resume(optimizer: str, tmp_path: Path) -> None:
-    values: dict[str, Any] = {"optimizer": optimizer, "steps": 20, "weight_decay": 0.01}
-    whole, first, second = (make_engine(linear_regression.EXERCISE, values) for _ in range(3))
-    train(whole)
-    first_block = make_engine(linear_regression.EXERCISE, values, block_steps=sizes([7]))
-    first_block.run_block()
-    first_block.save(tmp_path / "checkpoint")
-    second.restore(tmp_path / "checkpoint")
-    train(second)
-    assert_same_bits(second.variables, whole.variables)
-    assert not np.array_equal(first.variables["weights/line/W"], whole.variables["weights/line/W"])
 
 
 def test_a_changed_rate_is_resumed_with_the_run(tmp_path: Path) -> None:

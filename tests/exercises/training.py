@@ -35,10 +35,11 @@ def make_engine(
     seed: int = 1,
     block_steps: Callable[[int], int] | None = None,
 ) -> Engine:
-    """An engine that has been compiled, with the exercise's defaults but for ``values``."""
-    engine = Engine(exercise, build(exercise.Settings, values), seed, data, block_steps=block_steps)
-    engine.compile()
-    return engine
+    """An engine with the exercise's defaults but for ``values``.
+
+    Its first block compiles it: without the warm-up of ``compile``, and only where a test trains at all.
+    """
+    return Engine(exercise, build(exercise.Settings, values), seed, data, block_steps=block_steps)
 
 
 def train(engine: Engine, until: int | None = None) -> Record:

@@ -129,13 +129,15 @@ class StandInEngine:
 
 
 def put_in_the_stand_in(
-    card_of: Callable[[str], ExerciseCard], settings_of: Callable[[Mapping[str, Value]], StandInSettings]
+    card_of: Callable[[str, Path | None], ExerciseCard],
+    settings_of: Callable[[Mapping[str, Value]], StandInSettings],
 ) -> None:
-    """Have the trainer build this engine: ``card_of`` the exercise's name, ``settings_of`` its hyperparameters."""
+    """Have the trainer build this engine: ``card_of`` the exercise's name and folder, ``settings_of`` its
+    hyperparameters."""
     from clew_agent.trainer import attempt as stages
 
-    def find(_: stages.Attempt, spec: RunSpec) -> Any:
-        card = card_of(spec.exercise)
+    def find(attempt: stages.Attempt, spec: RunSpec) -> Any:
+        card = card_of(spec.exercise, attempt.exercises)
         return card, card
 
     def build(attempt: stages.Attempt, checked: stages.CheckedRun) -> TrainingEngine:

@@ -2,6 +2,7 @@
 
 Everything else of the agent is the product's own. What would import TensorFlow before a run begins is empty, and the
 trainer's engine is the one beside this file. Built-in exercises keep their cards; their losses are the engine's.
+Files of one's own are read with TensorFlow, in a process that only does that.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Trainer(Loader):
 
 
 def _put_in_the_stand_in() -> None:
-    from clew_agent.catalogue.lookup import builtin_cards
+    from clew_agent.catalogue.lookup import card_of
     from clew_shared.params import build, describe
 
     spec = importlib.util.spec_from_file_location("stand_in_engine", Path(__file__).with_name("engine.py"))
@@ -59,7 +60,7 @@ def _put_in_the_stand_in() -> None:
         known = {name: value for name, value in params.items() if name in fields and value != "none"}  # not given
         return build(engine.StandInSettings, {**known, "block": BLOCK, "pause": PAUSE_S})
 
-    engine.put_in_the_stand_in(lambda exercise: next(one for one in builtin_cards() if one.id == exercise), settings)
+    engine.put_in_the_stand_in(card_of, settings)
 
 
 class _Finder(MetaPathFinder):
@@ -78,5 +79,5 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-if any("clew_agent" in word for word in sys.orig_argv):
+if any("clew_agent" in word for word in sys.orig_argv) and "examine" not in sys.orig_argv:
     sys.meta_path.insert(0, _Finder())

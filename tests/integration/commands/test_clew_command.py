@@ -201,6 +201,7 @@ def test_an_exercise_of_ones_own_runs_as_the_page_says(tmp_path: Path) -> None:
 # --- Stopping and going on --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("light")
 def test_ctrl_c_stops_with_a_checkpoint_and_resume_goes_on_from_there(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words = ["run", "softmax", "--data", "digits", "--steps", "10000000", "--out", str(folder), "--json"]

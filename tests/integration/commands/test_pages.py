@@ -14,6 +14,7 @@ LIMIT_S = 220.0
 """A few trainings of some seconds each, on a busy machine."""
 
 
+@pytest.mark.usefixtures("light")
 def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None:
     printed = type_in("tutorial.md", tmp_path, home, LIMIT_S)
     assert (tmp_path / "report.html").is_file()
@@ -25,6 +26,7 @@ def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None
     assert "Anna Example: 2 runs, as they were recorded." in printed
 
 
+@pytest.mark.usefixtures("light")
 def test_the_teachers_guide_works_as_it_is_written(home: Path, tmp_path: Path) -> None:
     printed = type_in("teaching.md", tmp_path, home, LIMIT_S)
     assert "#SBATCH --reservation=monday" in printed

@@ -142,7 +142,7 @@ def put_in_the_stand_in() -> Any:
     from clew_shared.params import build
     from tests.stand_in import engine
 
-    engine.put_in_the_stand_in(lambda _exercise: engine.CARD, partial(build, engine.StandInSettings))
+    engine.put_in_the_stand_in(lambda *_: engine.CARD, partial(build, engine.StandInSettings))
     return real
 
 
