@@ -43,7 +43,7 @@ def test_the_wheel_holds_every_source_and_data_file(wheel: zipfile.ZipFile) -> N
         if path.is_file() and "__pycache__" not in path.parts
     }
     content = {name for name in wheel.namelist() if not name.startswith("clew-")}
-    assert content == expected | {"clew_gui/targets/constraints.txt"}
+    assert content == expected | {"clew_gui/targets/constraints.txt", "clew_gui/tutorial.md"}
     assert {f"{package}/py.typed" for package in PACKAGES} <= content
     assert "clew_shared/PROTOCOL.md" in content
 
