@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.settings import local_settings
 from clew_gui.targets.local_agent import agent_command, interpreter_problem
 from clew_gui.views.actions.dialogs import AgentSettings, SettingsDialog
+from clew_gui.views.theme.dialog import Question
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.cards import Catalogue
@@ -143,3 +145,28 @@ def test_a_dropped_exercise_opens_and_its_folder_is_that_of_ones_own(
     softmax.window.actions_["undo"].trigger()
     assert local_settings(places).load().exercises == ""
     assert not dropped(softmax, tmp_path / "points.csv")
+
+
+def test_a_folder_with_other_files_is_read_only_when_a_person_agrees(
+    softmax: Program, places: Places, tmp_path: Path
+) -> None:
+    """To read what a file declares is to run it."""
+    (tmp_path / "drive.py").write_text("raise SystemExit\n")
+
+    def ask(folder: Path) -> Question:
+        assert dropped(softmax, folder / "own.py")
+        dialog = QApplication.activeModalWidget()
+        assert isinstance(dialog, Question)
+        return dialog
+
+    dialog = ask(tmp_path)
+    assert "Clew runs each of its 2 Python files" in dialog.sentence.text()
+    dialog.reject()
+    assert local_settings(places).load().exercises == ""
+    ask(tmp_path).accept()
+    assert local_settings(places).load().exercises == str(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    dialog = ask(elsewhere)
+    assert f"Those in {tmp_path} leave the list." in dialog.sentence.text()
+    dialog.reject()

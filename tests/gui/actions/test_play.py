@@ -235,6 +235,15 @@ def test_a_click_on_the_networks_drawing_is_trained_inside_the_limits(program: P
     drawing.picked.emit("strangers+")
 
 
+def test_a_try_that_has_shown_nothing_leaves_no_row(program: Program) -> None:
+    program.window.next_run.play.click()
+    run = the_try(program)
+    asked(program)
+    program.window.next_run.play.click()
+    assert asked(program) == [("discard", run.id)]
+    assert program.window.bottom.model.rowCount() == 1
+
+
 def test_only_small_exercises_play_and_a_wrong_value_starts_nothing(program: Program) -> None:
     form = program.window.next_run
     form.play.click()

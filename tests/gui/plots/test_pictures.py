@@ -208,6 +208,21 @@ def test_the_selected_run_is_shown_and_a_later_attempt_takes_pictures_back(
     assert view.accessibleDescription().endswith("Gradient norm: not taken yet")
 
 
+def test_pictures_stay_until_the_run_that_has_just_begun_has_some(panel: ConvergencePlots, qtbot: QtBot) -> None:
+    session = FakeSession()
+    first, other = pictured(session, 100), pictured(session, 700)
+    view = show(panel, qtbot, other, first)
+    panel.show_runs([first, other], first.id, "", {})
+    qtbot.waitUntil(lambda: steps_shown(view) == {100})
+    begun = session.add("pictured").begin(500)
+    panel.show_runs([other, begun], begun.id, "", {})  # the first one was taken out of the list
+    view.redraw()
+    assert steps_shown(view) == {100}, "neither none nor those of a third run"
+    begun.feed(*taken(50))
+    panel.show_runs([other, begun], begun.id, "", {})
+    qtbot.waitUntil(lambda: steps_shown(view) == {50})
+
+
 def test_a_threshold_is_moved_and_all_that_follows_equals_scikit_learns(panel: ConvergencePlots, qtbot: QtBot) -> None:
     view = show(panel, qtbot, pictured(FakeSession(), 100))
 
@@ -592,7 +607,7 @@ def test_a_network_is_drawn_layer_by_layer_and_a_click_makes_it_larger_or_smalle
     assert len(lines) >= 2 * 3 + 3 * 3, "each unit has all of the layer before"
     assert all(box.right <= page.tiles[0].box.right for box in network.buttons.values())
     assert [page.pick(*box.centre) for box in network.buttons.values()] == ["layers-", "layers+", "units-", "units+"]
-    assert page.read(*network.buttons["units+"].centre) == "more units"
+    assert page.read(*network.buttons["units+"].centre) == "one unit more"
     assert page.pick(*left.centre) == ""
     assert page.read(*right.centre).startswith("map 4, ")
 

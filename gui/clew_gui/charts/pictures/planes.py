@@ -180,7 +180,8 @@ class Network(Planes):
     def read(self, x: float, y: float) -> str:
         """What a button does, or the value of a map."""
         key = self.pick(x, y)
-        return f"{'more' if key[-1] == '+' else 'fewer'} {key[:-1]}" if key else super().read(x, y)
+        one = f"one {key[:-1].removesuffix('s')} {'more' if key[-1] == '+' else 'fewer'}" if key else ""
+        return one or super().read(x, y)
 
 
 def map_pixels(values: FloatArray, box: Box, theme: Theme) -> npt.NDArray[np.uint8]:

@@ -294,7 +294,8 @@ class TutorialDialog(Dialog):
 
     def __init__(self, parent: QWidget, appearance: Appearance, markdown: str) -> None:
         super().__init__(parent, "Tutorial")
-        lines = [one for one in markdown.splitlines() if not one.startswith(("# ", "![", "<"))]
+        here = markdown.partition("\n## 2.")[2] or markdown  # who reads this has installed Clew
+        lines = [one for one in f"## 2.{here}".splitlines() if not one.startswith(("# ", "![", "<"))]
         text = paragraph(re.sub(r"\[([^\]]+)\]\((?!http)[^)]*\)", r"\1", "\n".join(lines)))  # pages that are not here
         text.setMargin(12)
         self.add(scrolling(text, takes_focus=True), 1)

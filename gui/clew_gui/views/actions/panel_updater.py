@@ -165,6 +165,8 @@ class PanelUpdater:
     def _advice_on(self, run: RunModel) -> tuple[Advice, ...]:
         """Returns the advice on a run's journal. It is computed when the run ends or diverges, not with every point."""
         history = run.history
+        if self._window.next_run.play.isChecked():  # a line that comes would move what is clicked
+            return ()
         if self.gives_advice is None:
             self.gives_advice = local_settings(self._places).load().advice
         key = (self.gives_advice, history, history.fold.attempt, history.fold.done, tuple(history.first_nonfinite))

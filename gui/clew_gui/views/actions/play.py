@@ -51,8 +51,11 @@ class Play(QObject):
             self._asked = self._wanted = None
             self._edited()
             return
-        if self._run is not None and self._run.state not in TERMINAL:
-            self._stop(self._run)
+        run = self._run
+        if run is not None and _is_starting(run):
+            self._discard(run)
+        elif run is not None and run.state not in TERMINAL:
+            self._stop(run)
         self._keep()
 
     def _stop(self, run: RunModel) -> None:
@@ -132,12 +135,16 @@ class Play(QObject):
             if before is not None and self._is_used(before):
                 self._keep()
             elif before is not None:
-                self._show_try("")
-                session.discard(before.id)
-                controller.drop(before.id)
+                self._discard(before)
             runs = session.start_runs((wanted,) if wanted is not None else (), kept=False)
             self._show_try(runs[0])
             controller.await_runs(runs)
+
+    def _discard(self, run: RunModel) -> None:
+        with self._controller.refusals():
+            self._show_try("")
+            self._model.session.discard(run.id)
+            self._controller.drop(run.id)
 
     def _is_used(self, run: RunModel) -> bool:
         """Whether somebody did something with a try, or it reaches a goal that no other run reaches."""

@@ -36,6 +36,7 @@ from clew_gui.views.lab.lab_panel import unusable
 from clew_gui.views.plots.pictures import PicturesView
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import RemedyButton
+from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import apply, system_theme
 from clew_gui.views.window.window import MainWindow
@@ -260,13 +261,28 @@ class WindowActions(QObject):
         self.controller.model.session.renew_agent()
 
     def open_source(self, path: Path) -> None:
-        """Open the exercise or training script in a file; its folder becomes that of the own exercises."""
-        before = local_settings(self._places).load()
-        self._wanted = path
-        if Path(before.exercises).expanduser() != path.parent:
-            self._use_agent(before.interpreter, str(path.parent))
-            note = f"Your own exercises are now those in {path.parent}."
-            self.window.messages.show_note(note, undo=lambda: self._use_agent(before.interpreter, before.exercises))
+        """Open the exercise or training script in a file; its folder becomes that of the own exercises. Where that is
+        another one, or has other files, which are run to read what they declare, a person is asked first."""
+        before = local_settings(self._places).load().exercises
+        others = sorted(one.name for one in path.parent.glob("*.py") if one.name != path.name)
+        if not before and not others:
+            self._open_in_folder(path)
+        elif Path(before).expanduser() == path.parent:
+            self._wanted = path
+            self._open_wanted()
+        else:
+            reads = f"Clew runs each of its {len(others) + 1} Python files to read what it declares. " if others else ""
+            leaves = f"Those in {before} leave the list." if before else ""
+            sentence = f"The folder of your own exercises becomes {path.parent}. {reads}{leaves}"
+            dialog = Question(self.window, self.window.appearance, f"Open {path.name}?", sentence, "Open")
+            dialog.accepted.connect(lambda: self._open_in_folder(path))
+            dialog.open()
+
+    def _open_in_folder(self, path: Path) -> None:
+        before, self._wanted = local_settings(self._places).load(), path
+        self._use_agent(before.interpreter, str(path.parent))
+        note = f"Your own exercises are now those in {path.parent}."
+        self.window.messages.show_note(note, undo=lambda: self._use_agent(before.interpreter, before.exercises))
         self._open_wanted()
 
     def _open_wanted(self) -> None:

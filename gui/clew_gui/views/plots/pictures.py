@@ -52,6 +52,8 @@ class PicturesView(PlotPage):
         self._thresholds: dict[str, float] = {}
         """Those that were moved by hand."""
         self._wanted: tuple[str, float] | None = None
+        self._held: RunStyle | None = None
+        """The run whose pictures stay until one that has just begun has some of its own."""
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._run = label("", "captionStrong")
         self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
@@ -83,7 +85,7 @@ class PicturesView(PlotPage):
     # ------------------------------------------------------------ what is shown
     def show_card(self, card: ExerciseCard) -> None:
         """The pictures of an exercise's card, with their thresholds where the exercise has them."""
-        self._card, self._specs = card, card.pictures
+        self._card, self._specs, self._held = card, card.pictures, None
         self.reset_zoom()
 
     def reset_zoom(self) -> None:
@@ -120,7 +122,10 @@ class PicturesView(PlotPage):
         """The run whose pictures are shown."""
         there = [run for run in self.runs if run.history.figures]
         selected = [run for run in self.runs if run.selected]
-        return next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
+        if selected and selected[0].live and not selected[0].history.figures and self._held is not None:
+            return self._held
+        self._held = next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
+        return self._held
 
     @property
     def steps(self) -> list[int]:

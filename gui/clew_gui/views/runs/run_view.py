@@ -260,7 +260,8 @@ class RunView(QWidget):
 
     def _smooth(self, percent: int) -> None:
         self.plots.change(smoothing=percent / 100)
-        text = f"{self.plots.smoothing_text()}. Faint: lowest to highest value. Number at the right: the last value."
+        lines = "Faint: lowest to highest value. Number at the right: the last value."
+        text = f"Smoothing: {self.plots.smoothing_text().lower()}. {lines}"
         self.controls.smoothing.setToolTip(text)
 
     def show_plots(self, card: ExerciseCard) -> None:
