@@ -68,7 +68,7 @@ def inside_a_branch(draw: Forward) -> Forward:
 )
 def test_hidden_state_and_randomness_are_refused(forward: Forward, words: str) -> None:
     with pytest.raises(ProblemError, match=words):
-        make_engine(Toy(forward), {})
+        make_engine(Toy(forward), {}).compile()
 
 
 def test_an_honest_step_passes() -> None:
@@ -81,7 +81,7 @@ def test_a_promised_metric_that_no_loss_gives_is_refused() -> None:
         metrics = (*Toy.metrics, MetricSpec(name="gain", label="Gain"))
 
     with pytest.raises(ProblemError, match=r"promises gain .* give only loss"):
-        make_engine(Promising(lambda x: x), {})
+        make_engine(Promising(lambda x: x), {}).compile()
 
 
 def test_a_run_without_samples_is_refused() -> None:
@@ -92,7 +92,7 @@ def test_a_run_without_samples_is_refused() -> None:
             )
 
     with pytest.raises(ProblemError, match="no training samples"):
-        make_engine(Empty(lambda x: x), {})
+        make_engine(Empty(lambda x: x), {}).compile()
 
 
 def test_values_that_are_no_numbers_are_reported_once_and_training_goes_on() -> None:

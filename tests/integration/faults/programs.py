@@ -56,12 +56,13 @@ def serve(words: Sequence[str]) -> int:
 def clew(words: Sequence[str]) -> int:
     """``clew …``, which knows the stand-in alone, and whose agent is the one of this file."""
     from clew_gui.commands import main as real
-    from clew_gui.commands.run import check, own_agent, run, studies
+    from clew_gui.commands.run import arguments, check, own_agent, run, studies
     from tests.stand_in.engine import CATALOGUE
 
     vars(own_agent)["agent_program"] = lambda _: [*PROGRAM]
     vars(check)["check_here"] = vars(run)["check_here"] = lambda *_, **__: None
-    vars(run)["cards"] = vars(studies)["cards"] = lambda *_: CATALOGUE
+    for module in (arguments, run, studies):
+        vars(module)["cards"] = lambda *_: CATALOGUE
     return real.main(words)
 
 
