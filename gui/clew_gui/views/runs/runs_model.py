@@ -67,7 +67,7 @@ COLUMNS = (
     TableColumn("state", "State", False, 28),
     TableColumn("optimizer", "Optimizer", False, 10),
     TableColumn("rate", "Rate", True, 8),
-    TableColumn("best", "Best", True, 12),
+    TableColumn("best", "Best", True, 11),
     TableColumn("batch", "Batch", True, 6),
     TableColumn("data", "Data", False, 9),
     TableColumn("delta", "To baseline", True, 11),
