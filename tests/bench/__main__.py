@@ -42,7 +42,7 @@ SHOWN = (
     Shown("Run to first point, `linear-regression`", "first", ("linear-", "warm", "**"), "seconds", "s", "0.6 s"),
     Shown("Run to first point, `softmax`", "first", ("softmax", "warm", "**"), "seconds", "s", "0.6 s"),
     Shown("the same with `--no-fork`", "first", ("softmax", "no-fork", "**"), "seconds", "s"),
-    Shown("Play, a changed knob to its curve, `linear-regression`", "play", ("linear-", "warm"), "seconds", "s", "0.3 s"),
+    Shown("Play, changed knob to curve, `linear-regression`", "play", ("linear-", "warm"), "seconds", "s", "0.3 s"),
     Shown("the same, `softmax`", "play", ("softmax", "warm"), "seconds", "s", "0.3 s"),
     Shown("the same, `perceptron`", "play", ("perceptron", "warm"), "seconds", "s", "0.3 s"),
     Shown("a plain script, start to first loss", "first", ("softmax", "plain", "**"), "seconds", "s"),
