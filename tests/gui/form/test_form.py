@@ -8,6 +8,7 @@ from typing import cast, get_args
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QPlainTextEdit, QStyle, QStyleOptionComboBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -17,7 +18,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.commands.run.arguments import make_parser
 from clew_gui.views.form.fields import EDITORS, NumberEdit, PointsEdit, RunEdit, make_editor
 from clew_gui.views.form.form import GroupHead, ParamForm
-from clew_gui.views.form.next_run import SLIDES, NextRun
+from clew_gui.views.form.next_run import COMPARISONS, SLIDES, NextRun
 from clew_gui.views.theme.parts import Appearance, Button, column
 from clew_gui.views.theme.theme import font
 from clew_gui.views.window.message_bar import MessageBar
@@ -43,7 +44,7 @@ def form(qtbot: QtBot) -> ParamForm:
 @pytest.fixture
 def panel(qtbot: QtBot) -> NextRun:
     """The right panel on softmax."""
-    result = NextRun(Appearance())
+    result = NextRun(Appearance(), [QAction() for _ in COMPARISONS])
     qtbot.addWidget(result)
     result.set_card(fakes.card())
     result.show()
@@ -255,7 +256,7 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
     panel.set_card(fakes.card(id="cnn"))
     assert panel.spec().data == "digits", "a data set is for all exercises"
 
-    later = NextRun(Appearance())
+    later = NextRun(Appearance(), [QAction() for _ in COMPARISONS])
     qtbot.addWidget(later)
     left = panel.data_choice
     later.recall(panel.drafts(), left.choice, left.folder, left.kept)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
 from clew_gui.schedulers.allocation import AllocationRequest, for_run, refit
 from clew_gui.sites.site import Site
-from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.form.next_run import COMPARISONS, NextRun
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.theme.parts import Appearance
 from clew_shared.cards import ExerciseCard
@@ -25,7 +26,7 @@ def softmax() -> ExerciseCard:
 
 @pytest.fixture
 def panel(qtbot: QtBot, softmax: ExerciseCard) -> NextRun:
-    result = NextRun(Appearance())
+    result = NextRun(Appearance(), [QAction() for _ in COMPARISONS])
     qtbot.addWidget(result)
     result.set_card(softmax)
     result.show()

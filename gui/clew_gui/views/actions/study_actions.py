@@ -39,10 +39,7 @@ class StudyActions(QObject):
         self._kept: dict[str, StudySpec] = {}
         self._known: object = None
         self._far: tuple[StudySpec, Progress] | None = None
-        window.next_run.race.triggered.connect(self.ask_race)
         window.next_run.sweep_asked.connect(self.ask_sweep)
-        window.next_run.predict.triggered.connect(self.ask_prediction)
-        window.next_run.range.triggered.connect(self.ask_range)
         bar = window.run_view.study
         bar.chosen.connect(controller.select)
         bar.pause.clicked.connect(lambda: self.resume() if bar.rests else self.pause())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 
 from clew_gui.base.times import read_time
@@ -55,13 +56,8 @@ SLIDES = "slides"
 _SLIDES, _DEFAULTS = "Slides' values", "Default values"
 USUAL = Usual("As a rule", "Back to the usual value")
 PLAY_TIP = "Train again at once after each change, without a row for each"
-_COMPARISONS = {
-    "Sweep…": "Try many values, one run each, or continue a sweep",
-    "Race…": "Race several optimizers from the same start",
-    "Range test…": "Find a learning rate: one run in which it grows",
-    "Predict first…": "Say what you expect in the end, before the run begins",
-}
-"""The entries of *Compare settings*, and what they do."""
+COMPARISONS = ("sweep", "race", "range", "predict")
+"""The entries of the menus that *Compare settings* offers."""
 SEED = ParamSpec(
     name="seed",
     kind="int",
@@ -90,11 +86,13 @@ class NextRun(QWidget):
     replaced = Signal(RunSpec)
     """A person's own values were replaced; these are the old ones."""
 
-    def __init__(self, appearance: Appearance) -> None:
+    def __init__(self, appearance: Appearance, comparisons: Sequence[QAction]) -> None:
         super().__init__()
         self.setObjectName("panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
+        self.sweep, self.race, self.range, self.predict = comparisons
+        self._tips = {entry: entry.toolTip() for entry in comparisons}
         self._card: ExerciseCard | None = None
         self.clock: Callable[[], float] = time.monotonic
         self._asked: tuple[RunSpec | None, float] = (None, 0.0)
@@ -145,8 +143,7 @@ class NextRun(QWidget):
         menu = QMenu(self.compare)
         menu.setToolTipsVisible(True)
         self.compare.setMenu(menu)
-        self.sweep, self.race, self.range, self.predict = (menu.addAction(words) for words in _COMPARISONS)
-        self.sweep.triggered.connect(self.sweep_asked)
+        menu.addActions(list(self._tips))
         self.prediction: Prediction | None = None
         self._expected = label("", "body", "2")
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
@@ -354,11 +351,8 @@ class NextRun(QWidget):
                 self.form.row(name).editor.set_value(before if problem is not None else value)
 
     def put_back(self, spec: RunSpec) -> None:
-        """Show replaced values again, also when another exercise has been opened since."""
-        if self._card is not None and spec.exercise == self._card.id:
-            self.show_spec(spec, with_data=True)
-        else:
-            self._drafts[spec.exercise] = spec
+        """Show replaced values again; what offers that goes when another exercise is opened."""
+        self.show_spec(spec, with_data=True)
 
     def drafts(self) -> dict[str, RunSpec]:
         """Returns the values in the form for each opened exercise, and those that an earlier window left for the
@@ -424,7 +418,7 @@ class NextRun(QWidget):
         alone = "A race runs on this computer: choose it above" if elsewhere else ""
         for entry, why in ((self.race, reason or alone), (self.range, reason), (self.sweep, self._no_sweep())):
             entry.setEnabled(not why)
-            entry.setToolTip(why or _COMPARISONS[entry.text()])
+            entry.setToolTip(why or self._tips[entry])
         self._show_more()
         self.edited.emit()
         self._show_cost(reason)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QWidget
 
-from clew_gui.views.form.next_run import NextRun
+from clew_gui.views.form.next_run import COMPARISONS, NextRun
 from clew_gui.views.lab.guide_page import GuideView
 from clew_gui.views.lab.lab_panel import LabPanel
 from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons, RemedyButtons
@@ -62,7 +62,7 @@ class MainWindow(QMainWindow):
         self.guide = GuideView(appearance, self.actions_["code"].trigger)
         self.run_view = RunView(appearance, self.actions_)
         self.bottom = BottomPanel(appearance, self.actions_)
-        self.next_run = NextRun(appearance)
+        self.next_run = NextRun(appearance, [self.actions_[name] for name in COMPARISONS])
         self.may_close: Callable[[], bool] = lambda: True
         self._folds = dict(state.folds)
         self._sizes = state
