@@ -117,20 +117,25 @@ def test_a_try_that_somebody_used_or_that_reached_a_goal_is_kept(program: Progra
     assert asked(program) == [("keep", run.id), ("play", 0.03)]
     the_try(program).begin(2000).train(2000).end()
     change(program, "shape", "spirals")
-    run = the_try(program)
-    run.begin(2000).train(2000)
-    run.feed(Evaluation(step=2000, values={"test_accuracy": 0.99}, time=1.0))
-    run.end()
+    for became, units, why in (("keep", 6, "the first one that reaches this goal"), ("discard", 7, "another run does")):
+        run = the_try(program)
+        run.begin(2000).train(2000)
+        run.feed(Evaluation(step=2000, values={"test_accuracy": 0.99}, time=1.0))
+        run.end()
+        asked(program)
+        change(program, "units", units)
+        assert asked(program) == [(became, run.id), ("play", 0.03)], why
+    chosen, run = program.controller.model.choices, the_try(program)
+    run.begin(2000).train(2000).end()
+    chosen.report.add(run.id)
     asked(program)
-    change(program, "units", 6)
-    assert asked(program) == [("keep", run.id), ("play", 0.03)], "the first one that reaches this goal"
+    change(program, "units", 8)
+    assert asked(program)[0] == ("discard", run.id), "the report took it by itself"
     run = the_try(program)
-    run.begin(2000).train(2000)
-    run.feed(Evaluation(step=2000, values={"test_accuracy": 0.99}, time=1.0))
-    run.end()
-    asked(program)
-    change(program, "units", 7)
-    assert asked(program) == [("discard", run.id), ("play", 0.03)], "another run reaches it as well"
+    run.begin(2000).train(2000).end()
+    program.controller.model.choose_report((run.id,))
+    change(program, "units", 9)
+    assert ("keep", run.id) in asked(program), "a person ticked it for the report"
 
 
 def test_a_refusal_leaves_no_try_behind_and_another_change_begins_one(program: Program) -> None:

@@ -28,6 +28,8 @@ class Play(QObject):
         self._try = ""
         self._sent: dict[str, float] = {}
         """What was asked to change in the try while it trains."""
+        self._before = 0
+        """The number of the run that it waits for; 0: none."""
         self._asked: RunSpec | None = None
         self._wanted: RunSpec | None = None
         form = self._window.next_run
@@ -47,6 +49,7 @@ class Play(QObject):
 
     def _switch(self, on: bool) -> None:
         self._controller.quiet = _LATE if on else frozenset()
+        self._say(0)
         if on:
             self._asked = self._wanted = None
             self._edited()
@@ -83,21 +86,27 @@ class Play(QObject):
     def _go_on(self) -> None:
         """Starts what is wanted, unless that is what trains, or it has to wait."""
         form, run = self._window.next_run, self._run
-        if run is None:
+        if not form.play.isChecked():
+            return
+        if run is None and self._try:  # it was taken out of the list
             self._show_try("")
         if run is not None and run.state in TERMINAL and self._is_behind(run):
             self._asked = None
         done = self._wanted in (None, self._asked) and (run is None or run.state in TERMINAL)
-        before = 0 if done or not form.play.isChecked() else self._before_it()
-        form.play.set_words("Play", f"Run {before} goes first" if before else PLAY_TIP)
-        if done or not form.play.isChecked():
-            return
+        before = 0 if done else self._before_it()
+        self._say(before)
         if before:
             if run is not None and run.state is RunState.RUNNING and self._asked is not None:
                 self._asked = None  # it begins again later
                 self._stop(run)
         elif self._wanted not in (None, self._asked) and not self._change_live(run) and not _is_starting(run):
             self._begin(run)
+
+    def _say(self, before: int) -> None:
+        """Says in the tooltip which run goes first, if one does."""
+        if before != self._before:
+            self._before = before
+            self._window.next_run.play.set_words("Play", f"Run {before} goes first" if before else PLAY_TIP)
 
     def _before_it(self) -> int:
         """The number of a run of this computer that somebody waits for; 0: there is none."""
@@ -150,7 +159,8 @@ class Play(QObject):
         """Whether somebody did something with a try, or it reaches a goal that no other run reaches."""
         model, others = self._model, [one for one in self._model.runs() if one is not run]
         goals = [goal for goal in model.card.goals if model.results.reached(goal, run)]
-        by_hand = model.state.pinned.get(model.card.id) == run.id or run.id in model.choices.report
+        ticked = model.choices.report_by_hand and run.id in model.choices.report
+        by_hand = ticked or model.state.pinned.get(model.card.id) == run.id
         return by_hand or run.note != NO_NOTE or any(not model.results.reached_by(goal, others) for goal in goals)
 
 
