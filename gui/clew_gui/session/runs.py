@@ -204,7 +204,7 @@ class RunTable:
     def __init__(self, places: Places, record: RunRecord, book: JobBook | None, here: str) -> None:
         self.models: dict[str, RunModel] = {}
         self.by_exercise: dict[str, dict[str, RunModel]] = {}
-        self._unkept: list[RunModel] = []
+        self._unkept: dict[str, RunModel] = {}
         """Those whose number is not theirs for good."""
         self.record = record
         self._places = places
@@ -219,7 +219,7 @@ class RunTable:
         """The model of a run that is new here. Raises ``OSError`` if the disk refuses to keep its number. One that is
         not ``kept`` has the next free number, for as long as it is free."""
         number = self.record.number(spec.run, lasting) if kept else self.record.next_number
-        for other in self._unkept:
+        for other in self._unkept.values():
             if other.number == number and kept:
                 other.number = self.record.next_number
         where = self.record.where.get(spec.run, "")
@@ -228,7 +228,7 @@ class RunTable:
         model.note = self.record.notes.get(spec.run, model.note)
         model.refused = self.record.refused.get(spec.run, "")
         if not kept:
-            self._unkept.append(model)
+            self._unkept[model.id] = model
         self.keep(model)
         self.place(model)
         return model
@@ -240,11 +240,11 @@ class RunTable:
     def number(self, run: str) -> None:
         """Gives a run its number for good. Raises ``OSError`` if the disk refuses."""
         self.models[run].number = self.record.number(run)
-        self._unkept = [model for model in self._unkept if model.id != run]
+        self._unkept.pop(run, None)
 
     def drop(self, run: str) -> None:
         """Takes a run out of the table."""
-        self._unkept = [model for model in self._unkept if model.id != run]
+        self._unkept.pop(run, None)
         del self.by_exercise[self.models.pop(run).spec.exercise][run]
 
     def place(self, model: RunModel) -> None:

@@ -152,7 +152,7 @@ class CurvesChart(CurvesLayout, Chart):
         crosshair: Crosshair | None = None,
     ) -> None:
         super().__init__(scene, boxes, theme, sizes, lifted)
-        self._unit_label, self._crosshair = unit_label, crosshair or Crosshair()
+        self._unit_label, self._for_file, self._crosshair = unit_label, crosshair is None, crosshair or Crosshair()
         if self.frames:
             self.along = self.frames[0], scene.full
             self.drags_box = scene.grid.span == scene.full
@@ -367,7 +367,7 @@ class CurvesChart(CurvesLayout, Chart):
 
     def _draw_notes(self, drawing: Drawing) -> None:
         """Writes at the foot what cannot be seen, or else in a file what the lines are: the window has tooltips."""
-        legend = self.scene.legend if self._unit_label else ""  # a file says what its x axis is
+        legend = self.scene.legend if self._for_file else ""
         valued = any(gutter.has_values for gutter in self.gutters)
         text = " ".join(self.scene.notes) or (f"{legend} {self.scene.number_words}" if legend and valued else legend)
         if text and self.frames:

@@ -278,11 +278,14 @@ class ParamForm(QWidget):
     @property
     def unusual(self) -> bool:
         """Whether a field says something else than usual."""
-        return any(form_row.changed for form_row in self._rows.values())
+        return self._are_unusual(self._rows)
 
     def unusual_in(self, title: str) -> bool:
         """Whether a field of a group says something else than usual."""
-        return any(self._rows[name].changed for head, names in self._heads if head.title == title for name in names)
+        return any(self._are_unusual(names) for head, names in self._heads if head.title == title)
+
+    def _are_unusual(self, names: Iterable[str]) -> bool:
+        return any(self._rows[name].changed for name in names)
 
     def head(self, title: str) -> GroupHead | None:
         """The heading of a group; None if there is none."""
@@ -358,8 +361,7 @@ class ParamForm(QWidget):
     def fold_usual(self) -> None:
         """Fold again the groups that begin folded and have only usual values."""
         for head, names in self._heads:
-            usual = not any(self._rows[name].changed for name in names)
-            head.setChecked(not (usual and head.title in self._folded))
+            head.setChecked(self._are_unusual(names) or head.title not in self._folded)
 
     def mark(self, problems: Iterable[Problem]) -> None:
         """Show what somebody else said of fields, until anything is changed. It keeps nothing from running: the same
@@ -394,8 +396,7 @@ class ParamForm(QWidget):
         for head, names in self._heads:
             rows = [self._rows[name] for name in names]
             head.setVisible(any(one.visible for one in rows))
-            unusual = any(one.changed for one in rows)
-            if unusual and not head.isChecked():
+            if self._are_unusual(names) and not head.isChecked():
                 head.setChecked(True)
                 return  # it comes here again
             for one in rows:

@@ -88,6 +88,11 @@ class PicturesView(PlotPage):
         self._card, self._specs, self._held = card, card.pictures, None
         self.reset_zoom()
 
+    def set_runs(self, runs: Sequence[RunStyle]) -> None:
+        """Show these runs; what is shown now is held until then."""
+        self._held = self.run
+        super().set_runs(runs)
+
     def reset_zoom(self) -> None:
         """Shows all pictures, with the run's own thresholds."""
         self._thresholds.clear()
@@ -124,8 +129,7 @@ class PicturesView(PlotPage):
         selected = [run for run in self.runs if run.selected]
         if selected and selected[0].live and not selected[0].history.figures and self._held is not None:
             return self._held
-        self._held = next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
-        return self._held
+        return next(iter([run for run in there if run.selected] or there[-1:] or selected), None)
 
     @property
     def steps(self) -> list[int]:
