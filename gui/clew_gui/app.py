@@ -255,7 +255,7 @@ def build_app(
     program.window.messages.show_problems(tuple(troubles))
     if kept.problem is not None:
         program.window.messages.show_problems((kept.problem,))
-    ids = [card.id for card in known.exercises]
+    ids = list(program.controller.model.cards)
     candidates = (exercise, program.state.exercise, FIRST_EXERCISE, *ids[:1])
     program.controller.open_first(next(name for name in candidates if name in ids))
     program.window.show_tab(program.state.tab)

@@ -93,9 +93,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     client makes. ``study`` names the race or sweep that the run belongs to (``study.study``), empty for none.
     ``devices`` are those of each of its ``nodes``; ``options`` are the strategy's own hyperparameters, ``precision`` is
     the number format in which it computes. ``student`` is who started it, by the name that hand-ins carry, empty for
-    nobody. ``pruning``, ``rate_range`` and ``prediction`` are there when they were asked for. ``trace`` is how many of
-    its first steps TensorFlow's profiler watches; ``timed``: the run is one of a study over devices or nodes, so that
-    whatever trains beside it would falsify it.
+    nobody; ``course`` the course that was followed then, by its id, empty for none. ``pruning``, ``rate_range`` and
+    ``prediction`` are there when they were asked for. ``trace`` is how many of its first steps TensorFlow's profiler
+    watches; ``timed``: the run is one of a study over devices or nodes, so that whatever trains beside it would falsify
+    it.
     """
 
     exercise: str
@@ -104,6 +105,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str = ""
     study: str = ""
     student: str = ""
+    course: str = ""
     preset: str = ""
     seed: int = 1
     data: str = ""
@@ -251,6 +253,9 @@ def check_spec(spec: RunSpec, origin: str = "the run spec") -> list[Problem]:
     if len(spec.study) > MAX_NAME:
         text = f"The name of a study may have {MAX_NAME} characters, this one has {len(spec.study)}."
         found.append(Problem("spec.study", text, "Shorten it.", where="study"))
+    if len(spec.course) > MAX_NAME:
+        text = f"The id of a course may have {MAX_NAME} characters, this one has {len(spec.course)}."
+        found.append(Problem("spec.course", text, "Leave it out.", where="course"))
     if len(spec.student) > MAX_NAME:
         text = f"The name of a student may have {MAX_NAME} characters, this one has {len(spec.student)}."
         found.append(Problem("spec.student", text, "Shorten it.", where="student"))

@@ -22,13 +22,15 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of this computer. ``interpreter`` is the Python that runs its agent; empty: found by itself.
-    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``keep_login``: for how many
+    ``exercises`` is a folder with exercise files beside the built-in ones; empty: none. ``course`` is the id of the
+    open course that is followed; empty: none. ``keep_login``: for how many
     minutes after its last use a login that asked a person something stays open; 0: it ends with its command.
     ``advice``: the window and the commands give advice on runs (``clew_gui.study.advice``). ``notices``: the window
     says what became of runs while it was in the background."""
 
     interpreter: str = ""
     exercises: str = ""
+    course: str = ""
     keep_login: int = 30
     advice: bool = True
     notices: bool = True
@@ -80,3 +82,15 @@ class SettingsFile(Generic[T]):
 def local_settings(places: Places) -> SettingsFile[LocalSettings]:
     """The file with the settings of this computer."""
     return SettingsFile(places.config / "local.toml", LocalSettings)
+
+
+def course_exercises(places: Places) -> str:
+    """The folder of the exercise files that the followed course brings; empty if there are none."""
+    course = local_settings(places).load().course
+    folder = places.courses / course / "exercises"
+    return str(folder) if course and folder.is_dir() else ""
+
+
+def exercises_folder(places: Places) -> str:
+    """The folder of exercise files beside the built-in ones: that of the course, if it has one, else a person's own."""
+    return course_exercises(places) or local_settings(places).load().exercises

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.settings import local_settings
 from clew_shared.base.foreign import read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
@@ -44,8 +45,11 @@ def keep_student(places: Places, name: str) -> str:
 
 
 def signed(places: Places, spec: RunSpec) -> RunSpec:
-    """``spec`` as the student of this computer starts it."""
-    return msgspec.structs.replace(spec, student=student_name(places))
+    """``spec`` as the student of this computer starts it, in the course that is followed. Where ``places`` name none,
+    as those of a command's own agent do, it stays as it was signed before.
+    """
+    course = local_settings(places).load().course
+    return msgspec.structs.replace(spec, student=student_name(places) or spec.student, course=course or spec.course)
 
 
 def _tidy(name: str) -> str:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.settings import course_exercises
 from clew_gui.commands.context import CommandContext
+from clew_gui.courses.course import applied
+from clew_gui.courses.store import Courses
 from clew_gui.targets import local_agent
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import say
@@ -23,10 +26,13 @@ _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
 
-def cards(places: Places, exercises: str | None = None) -> Catalogue:
-    """The exercises of this version, and those in the folder ``exercises``, which the agent imports."""
+def cards(places: Places, exercises: str | None = None, *, with_course: bool = False) -> Catalogue:
+    """The exercises of this version as the followed course has them, and those in the folder ``exercises``, which the
+    agent imports; ``with_course``: without a folder those that the course brings."""
+    course = Courses(places).current()
+    exercises = exercises or (course_exercises(places) if with_course else "") or None
     if exercises is None:
-        return load_builtin()
+        return applied(course, load_builtin(), rest=True)
     folder = Path(exercises).expanduser().absolute()
     if not folder.is_dir():
         raise problem("cli.exercises", f"There is no folder {exercises}.", "Check --exercises.", "exercises")
@@ -35,7 +41,7 @@ def cards(places: Places, exercises: str | None = None) -> Catalogue:
         say(f"Reading the exercises in {folder} …", sys.stderr)
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_CATALOGUE_S, check=False)
-        return decode(done.stdout)
+        return applied(course, decode(done.stdout), rest=True)
     except (subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         text = f"The exercises in {folder} could not be listed: {error}."
         raise problem("cli.exercises", text, "Try: clew-agent catalogue --exercises", str(folder)) from None

@@ -37,6 +37,7 @@ COMMANDS = (
     Command("Begin", "completion", "print what completes commands with Tab in bash, zsh or fish", "completion"),
     Command("Begin", "catalogue", "list the exercises, their presets and hyperparameters", "catalogue"),
     Command("Begin", "code", "write an exercise's code: its file, with Keras, a job script", "code"),
+    Command("Begin", "course", "open a teacher's course; make, check, list, pack and leave courses", "course"),
     Command("Train", "run", "run an exercise on this computer and follow it here", "run.run"),
     Command("Train", "race", "race optimizers from the same start", "run.studies"),
     Command("Train", "scaling", "time an exercise on 1, 2, 4 devices, and say what they gain", "run.studies"),

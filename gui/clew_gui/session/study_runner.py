@@ -222,7 +222,7 @@ def typed_spec(spec: RunSpec, card: ExerciseCard) -> RunSpec:
 def bare(spec: RunSpec, card: ExerciseCard) -> RunSpec:
     """The spec without what says nothing about its work, its id, its name and whose it is: equal for runs that do the
     same, also when the student gave a name meanwhile, or another version of Clew would call it otherwise."""
-    return msgspec.structs.replace(typed_spec(spec, card), run="", name="", student="")
+    return msgspec.structs.replace(typed_spec(spec, card), run="", name="", student="", course="")
 
 
 # --- Sampler ----------------------------------------------------------------------------------------------------------

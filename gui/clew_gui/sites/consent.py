@@ -51,7 +51,14 @@ class Consents:
 
     def give(self, words: tuple[OwnWords, ...]) -> None:
         """Remember the user's consent. Raises ``ProblemError`` when the disk refuses."""
-        known = self._load() | {one.digest: one.kind for one in words}
+        self._save(self._load() | {one.digest: one.kind for one in words})
+
+    def withdraw(self, words: tuple[OwnWords, ...]) -> None:
+        """Forget the user's consent. Raises ``ProblemError`` when the disk refuses."""
+        gone = {one.digest for one in words}
+        self._save({digest: kind for digest, kind in self._load().items() if digest not in gone})
+
+    def _save(self, known: dict[str, str]) -> None:
         try:
             make_private(self._path.parent)
             write_private(self._path, tomli_w.dumps({"consents": known}).encode())

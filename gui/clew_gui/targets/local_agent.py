@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew_gui.base.settings import local_settings
+from clew_gui.base.settings import exercises_folder, local_settings
 from clew_gui.targets.local_environment import find_environment
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import from_json
@@ -34,10 +34,9 @@ def agent_command(places: Places) -> list[str]:
 
     Raises ``ProblemError`` as ``agent_program``, and when there is no such folder.
     """
-    settings = local_settings(places)
-    folder = settings.load().exercises
+    folder = exercises_folder(places)
     if folder and not Path(folder).expanduser().is_dir():
-        hint = f"Fix exercises in {settings.path}, or remove that line."
+        hint = f"Fix exercises in {local_settings(places).path}, or remove that line."
         raise problem("agent.exercises", f"There is no folder {folder}.", hint, folder)
     own = ["--exercises", str(Path(folder).expanduser())] if folder else []
     return [*agent_program(places), "serve", *own]

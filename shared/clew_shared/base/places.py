@@ -44,6 +44,11 @@ class Places(msgspec.Struct, frozen=True):
         return self.home / "config"
 
     @property
+    def courses(self) -> Path:
+        """The folder with the files of each course that was opened, by its id."""
+        return self.home / "courses"
+
+    @property
     def data(self) -> Path:
         """The user's cache of data sets."""
         return self.home / "data"

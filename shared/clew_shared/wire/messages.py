@@ -14,7 +14,7 @@ from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
 
-PROTOCOL_VERSION = (1, 3)
+PROTOCOL_VERSION = (1, 4)
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_FETCH_BYTES = 256 * 1024
 MAX_TRIED_BYTES = 32 * 1024

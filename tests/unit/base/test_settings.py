@@ -127,7 +127,8 @@ def test_this_computer_has_a_file_of_its_own(tmp_path: Path) -> None:
     places = Places(home=tmp_path, private=tmp_path)
     local_settings(places).save(LocalSettings(interpreter="/usr/bin/python3"))
     assert (tmp_path / "config" / "local.toml").read_text() == (
-        'interpreter = "/usr/bin/python3"\nexercises = ""\nkeep_login = 30\nadvice = true\nnotices = true\n'
+        'interpreter = "/usr/bin/python3"\nexercises = ""\n'
+        'course = ""\nkeep_login = 30\nadvice = true\nnotices = true\n'
     )
 
 

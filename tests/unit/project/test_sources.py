@@ -15,7 +15,8 @@ from clew_gui.schedulers.registry import NAMES, NO_SCHEDULER
 from clew_shared.spec import SINGLE
 
 ROOT = Path(__file__).resolve().parents[3]
-SYSTEMS = "shared/clew_shared/base/operating_system/"
+# A program for any Python of a site has nothing of Clew's to ask.
+SYSTEMS = ("shared/clew_shared/base/operating_system/", "gui/clew_gui/deploy/folder_there.py")
 
 
 class Source(NamedTuple):

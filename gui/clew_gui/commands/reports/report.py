@@ -131,7 +131,7 @@ def _made(
     student = keep_student(context.places, name) if name else student_name(context.places)
     folders = dict.fromkeys(find_run(context.places, word) for word in words)
     sources = [read_source(folder) for folder in folders]
-    known = {card.id: card for card in cards(context.places, exercises).exercises}
+    known = {card.id: card for card in cards(context.places, exercises, with_course=True).exercises}
     return report_of(context.places, sources, known, student, job_book(context.places).words()), sources
 
 

@@ -156,7 +156,7 @@ def _check_known(
 ) -> HandinVerdict:
     if rerun < 0:
         raise problem("cli.rerun", f"--rerun must be a number of steps from 1 on, got {rerun}.", where="rerun")
-    known = {card.id: card for card in cards(context.places, exercises).exercises}
+    known = {card.id: card for card in cards(context.places, exercises, with_course=True).exercises}
     with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
         opened = open_handin(path, Path(into))
         verdict = check_handin(opened, known)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.settings import course_exercises
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import Parser
 from clew_gui.commands.sites.flags import SITE_OPTIONS, add_site_flags, check_site_flags, data_there
@@ -253,7 +254,7 @@ class RunArguments(argparse.Namespace):
 
 def known_exercises(places: Places, argv: Sequence[str]) -> tuple[list[str], Catalogue]:
     """The exercises that a command line may name, with those of the folder after ``--exercises``; they are needed
-    before the rest can be read, because they bring their own flags.
+    before the rest can be read, because they bring their own flags. What is not built in is looked for in the course.
 
     Returns the command line too: in it the path of an exercise's file is replaced by the exercise and its folder.
     Raises ``ProblemError``.
@@ -264,7 +265,11 @@ def known_exercises(places: Places, argv: Sequence[str]) -> tuple[list[str], Cat
     values = ("", *words)  # the word after an option is that option's value, whatever it looks like
     named = (n for n, word in enumerate(words) if word.endswith(".py") and not values[n].startswith("-"))
     if (place := next(named, None)) is None:
-        return words, cards(places, folder)
+        known = cards(places, folder)
+        own = course_exercises(places) if folder is None else ""
+        if not own or any(card.id in words and card.problem is None for card in known.exercises):
+            return words, known
+        return [*words, "--exercises", own], cards(places, own)
     path = Path(words[place]).expanduser().absolute()
     if not path.is_file():
         raise problem("cli.exercise", f"There is no file {words[place]}.", "Check the path.", "exercise")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
+from clew_gui.courses.course import Course
+from clew_gui.courses.store import Courses
 from clew_gui.session.intake import Changes
 from clew_gui.session.session import Session
 from clew_gui.views.actions.model import WindowModel
@@ -112,7 +114,7 @@ class WindowController(QObject):
     ) -> None:
         super().__init__(window)
         self.window = window
-        self.model = WindowModel(catalogue, session, state)
+        self.model = WindowModel(catalogue, session, state, Courses(places).current())
         self.panels = PanelUpdater(window, self.model, places)
         self.starter = RunStarter(self, places)
         self.bridge = Bridge(session, self)
@@ -126,7 +128,7 @@ class WindowController(QObject):
         self._listed = False
         self.quiet: frozenset[str] = frozenset()
         """The codes of problems that are not shown now."""
-        window.lab.fill(catalogue)
+        window.lab.fill(self.model.catalogue)
         window.lab.tree.opened.connect(self.open_exercise)
         window.next_run.edited.connect(self._form_edited)
         window.bottom.table.chosen.connect(self.select)
@@ -162,13 +164,18 @@ class WindowController(QObject):
         model, before = self.model, self.model.card
         model.take(catalogue)
         self.window.messages.lapse_of("exercise.")
-        self.window.lab.fill(catalogue)
-        now = model.cards.get(before.id, catalogue.exercises[0])
+        self.window.lab.fill(model.catalogue)
+        now = model.cards.get(before.id, model.catalogue.exercises[0])
         if now != before:
             self._show(now, Change.EXERCISE | Change.ANSWERS)
         else:
             self.window.lab.tree.select(before.id)
             self.refresh(Change.ANSWERS)
+
+    def follow_course(self, course: Course | None) -> None:
+        """Show the exercises of a course, or all."""
+        self.model.course = course
+        self.take_catalogue(self.model.whole)
 
     def detach(self) -> None:
         """Stop following; the caller closes the session."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+from clew_gui.courses.course import Course, applied
 from clew_gui.session.runs import RunModel
 from clew_gui.session.session import Session
 from clew_gui.views.runs.results import Results, is_preset
@@ -26,13 +27,17 @@ class WindowModel:
     What a person chose is in ``state``, which the next window begins with.
     """
 
-    def __init__(self, catalogue: Catalogue, session: Session, state: WindowState) -> None:
+    def __init__(
+        self, catalogue: Catalogue, session: Session, state: WindowState, course: Course | None = None
+    ) -> None:
         self.session, self.state = session, state
         for chosen in state.runs.values():
             chosen.by_hand = bool(chosen.selected)  # what was selected then is waited for
         self.results = Results()
+        self.course = course
+        """The course that is followed."""
         self.take(catalogue)
-        self.card = catalogue.exercises[0]
+        self.card = self.catalogue.exercises[0]
         """The open exercise."""
         self.filter = RunFilter()
         """The filter for the runs in the table."""
@@ -46,9 +51,9 @@ class WindowModel:
         self._baselines: dict[tuple[str, str], bool] = {}
 
     def take(self, catalogue: Catalogue) -> None:
-        """Takes over a new catalogue of exercises."""
-        self.catalogue = catalogue
-        self.cards = self.results.cards = {card.id: card for card in catalogue.exercises}
+        """Takes over a new catalogue of exercises; the course says which are shown, and how."""
+        self.whole, self.catalogue = catalogue, applied(self.course, catalogue)
+        self.cards = self.results.cards = {card.id: card for card in self.catalogue.exercises}
 
     @property
     def listed(self) -> bool:
@@ -59,9 +64,10 @@ class WindowModel:
     # --- The runs of the open exercise --------------------------------------------------------------------------------
 
     def runs(self, card: ExerciseCard | None = None) -> list[RunModel]:
-        """The runs of an exercise (the open one), oldest first."""
+        """The runs of an exercise (the open one), oldest first; of two courses each has its own."""
+        courses = ("", self.course.id) if self.course is not None else ()
         found = self.session.runs_of((card or self.card).id)
-        return [run for run in found if run.id not in self._removed]
+        return [run for run in found if run.id not in self._removed and (not courses or run.spec.course in courses)]
 
     def listed_runs(self) -> list[RunModel]:
         """The runs of the open exercise that fit the filter, oldest first."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtWidgets import QApplication, QWidget
 
-from clew_gui.base.settings import local_settings
+from clew_gui.base.settings import exercises_folder
 from clew_gui.jobs.job import Place
 from clew_gui.session.session import Session
 from clew_gui.sites.consent import OwnWords, consents
@@ -58,7 +58,7 @@ class RunStarter:
         """Returns the place in the form, for these runs or for the form's own, with the folder of own exercises from
         the settings; None for this computer."""
         place = self._window.next_run.place(specs)
-        folder = local_settings(self._places).load().exercises if place is not None else ""
+        folder = exercises_folder(self._places) if place is not None else ""
         return msgspec.structs.replace(place, exercises=folder) if place is not None and folder else place
 
     def with_consent(

@@ -1,0 +1,180 @@
+"""``clew course``: make, check, open, list, pack and leave courses, and the folders in which a class meets."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from clew_gui.commands.agent_program import cards
+from clew_gui.commands.context import OK, CommandContext, Parser
+from clew_gui.courses.course import check_exercises, site_name
+from clew_gui.courses.course_file import COURSE, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
+from clew_gui.courses.store import Courses, OpenCourse
+from clew_shared.base.harmless import on_one_line
+from clew_shared.base.problem import problem, raise_all
+
+_ABOUT = f"""A course in one file: lessons with exercises, sites, where data and hand-ins are, the board of the class.
+
+A teacher makes a folder with {COURSE} (new), checks it (check) and packs it into a {SUFFIX} file (export). A student
+opens that file (open), and the lab, reports and hand-ins follow it until another one is opened."""
+_NEW = """\
+format = 1
+id = "{id}"                       # small letters, digits, - and _
+title = "{title}"
+teachers = ["Your Name <you@example.org>"]
+text = \"\"\"
+What the course is about, in Markdown.
+\"\"\"
+# Folders that the class shares: on a site of the course, or a network drive. `clew course board DIR` makes one.
+# board = "cluster:/course/board"
+# hand_in = "cluster:/course/hand-ins"
+
+# Where a data set is; nothing is downloaded.
+# [[data]]
+# name = "mnist"
+# path = "cluster:/course/data/mnist.npz"
+
+[[lessons]]
+title = "First steps"
+# until = 2026-12-01T18:00:00+01:00
+# allocation = {{ reservation = "monday", time = "30" }}
+
+[[lessons.exercises]]
+id = "linear-regression"
+
+[[lessons.exercises]]
+id = "softmax"
+data = "digits"
+# goals = ["accuracy"]               # those that count; without this line all
+questions = ["What does the learning rate change?"]
+"""
+
+
+def course(context: CommandContext, argv: Sequence[str]) -> int:
+    """``clew course ACTION``."""
+    parser = Parser("clew course", _ABOUT)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", parser_class=Parser)
+
+    def add(name: str, about: str, what: str) -> argparse.ArgumentParser:
+        one = actions.add_parser(name, help=about, description=f"{about[:1].upper()}{about[1:]}.")
+        one.add_argument("what", metavar=what.partition(" ")[0], help=what.partition(" ")[2])
+        return one
+
+    add("new", "make the folder of a course", "DIR which must not exist yet")
+    add("check", "say what is wrong with a course before the class sees it", f"COURSE its folder or {SUFFIX} file")
+    opened = add("open", "follow a course, here and in the window", f"COURSE a {SUFFIX} file, SITE:/path, or its id")
+    opened.add_argument("--consent", action="store_true", help="you have read what the course adds to this computer")
+    listed = actions.add_parser("list", help="list the courses that are open here", description="The open courses.")
+    listed.add_argument("--json", action="store_true", help="one line of JSON")
+    packed = add("export", f"pack a course into one {SUFFIX} file", "COURSE its folder, or the id of an open one")
+    packed.add_argument("--out", metavar="FILE", help=f"the file (default: ID{SUFFIX})")
+    add("leave", "forget a course; runs and answers stay", "ID of an open course")
+    options = parser.parse_args(list(argv))
+    return _ACTIONS[options.action](context, options)
+
+
+def _new(context: CommandContext, options: argparse.Namespace) -> int:
+    folder = Path(options.what).expanduser()
+    text = _NEW.format(id=folder.name.lower(), title=folder.name.replace("-", " ").capitalize())
+    try:
+        (folder / "sites").mkdir(parents=True)
+        (folder / "exercises").mkdir()
+        (folder / COURSE).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise problem("course.write", f"{folder} cannot be made: {error.strerror}.", "Name a new folder.") from None
+    context.say(f"{folder / COURSE} is the course. Site files go into sites, exercises of your own into exercises.")
+    context.say(f"Then: clew course check {folder}")
+    return OK
+
+
+def _check(context: CommandContext, options: argparse.Namespace) -> int:
+    found = _read(context, options.what)
+    folder = Path(options.what) / "exercises"
+    own = str(folder) if found.programs and folder.is_dir() else None
+    if found.programs and own is None:
+        context.note("Its Python files are not run here: exercises of its own are checked in its folder only.")
+    else:
+        raise_all(check_exercises(found.course, cards(context.places, own)))
+    for name in found.left_out:
+        context.note(f"Not a part of the course: {on_one_line(name)}")
+    context.say(f"{found.course.title}: {len(list(found.course.assigned()))} exercises, nothing is wrong.")
+    return OK
+
+
+def _open(context: CommandContext, options: argparse.Namespace) -> int:
+    courses = Courses(context.places)
+    if any(one.id == options.what for one in courses.all()):
+        courses.use(options.what)
+        context.say(f"The course {options.what} is followed now.")
+        return OK
+    found = _read(context, options.what)
+    for line in what_it_adds(found):
+        context.say(line)
+    new = courses.open(found, options.consent)
+    context.say(f"The course {found.course.id} is {'open' if new else 'up to date'}, and followed here now.")
+    return OK
+
+
+def _list(context: CommandContext, options: argparse.Namespace) -> int:
+    courses, known = Courses(context.places), Courses(context.places).all()
+    current = courses.current()
+    follows = current.id if current is not None else ""
+    if options.json:
+        context.say_json({"courses": [_as_json(one) for one in known], "current": follows})
+        return OK
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("Course", "Title", "Exercises", "Sites"):
+        table.add_column(title)
+    for one in known:
+        row = ("cannot be read", "", "")
+        if one.found is not None:
+            sites = ", ".join(site_name(one.id, name) for name in one.found.sites)
+            row = (one.found.course.title, str(len(list(one.found.course.assigned()))), sites)
+        table.add_row(f"{one.id} (followed)" if one.id == follows else one.id, *map(on_one_line, row))
+    context.console().print(table)
+    for one in known:
+        for found in one.problems:
+            context.note(f"{one.id}: {found.command_text()}")
+    return OK
+
+
+def _as_json(one: OpenCourse) -> dict[str, object]:
+    course = one.found.course if one.found is not None else None
+    return {"id": one.id, "folder": str(one.folder), "course": course, "problems": one.problems}
+
+
+def _export(context: CommandContext, options: argparse.Namespace) -> int:
+    found = _read(context, options.what)
+    path = Path(options.out or f"{found.course.id}{SUFFIX}").expanduser()
+    write_course(path, found)
+    context.say(f"{path}, {path.stat().st_size:,} bytes. Students open it: clew course open {path.name}")
+    return OK
+
+
+def _leave(context: CommandContext, options: argparse.Namespace) -> int:
+    Courses(context.places).leave(options.what)
+    context.say(f"The course {options.what} is gone from this computer. Runs and answers stay.")
+    return OK
+
+
+def _read(context: CommandContext, what: str) -> CourseFiles:
+    """The course that a person named: a path, or the id of an open one. Raises ``ProblemError``."""
+    path = Path(what).expanduser()
+    if path.exists() or "/" in what or what.endswith(SUFFIX):
+        return read_course(path)
+    opened = Courses(context.places).get(what)
+    raise_all(opened.problems)
+    return opened.found or read_course(opened.folder)
+
+
+_ACTIONS = {
+    "new": _new,
+    "check": _check,
+    "open": _open,
+    "list": _list,
+    "export": _export,
+    "leave": _leave,
+}

@@ -1,0 +1,291 @@
+"""The board of a class: what a student shares, in lines that only he appends to, and what a teacher reads of them.
+
+A line is JSON with everything about one run as it was then, so that the last line of a run counts and a lost one costs
+nothing. What a student wrote is kept on his own computer first; the file on the board is a copy of it that catches up.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import tomli_w
+
+from clew_gui.courses.shared_folder import MOST_BYTES, SharedFile, SharedFolder
+from clew_gui.study.goals import check_goal, diverged_for_good
+from clew_shared.base.foreign import from_json, from_toml, read_file
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import problem
+from clew_shared.cards import ExerciseCard
+from clew_shared.goal_settings import asked_settings
+from clew_shared.journal.events import RunState
+from clew_shared.journal.history import History
+from clew_shared.params import STEPS
+from clew_shared.spec import MAX_NAME, RunSpec
+
+SUFFIX = ".board"
+LINE_BYTES = 4_000
+"""The longest line: 50 points of a curve, and a name."""
+_POINTS = 50
+_FULL = MOST_BYTES // 2
+"""Bytes after which a student's file begins again with the last line of each run: more would not be read."""
+_PAUSE_S = 15.0
+"""Seconds between two lines of a run of which only the step has changed."""
+STUCK_S = 600.0
+"""Seconds without a step after which a run that trains is stuck: the slowest exercise evaluates for one minute."""
+WAITS_S = 1_800.0
+"""Seconds in a queue after which somebody should look."""
+_BAD = {RunState.FAILED: "failed", RunState.TIMED_OUT: "out of time", RunState.LOST: "lost"}
+
+
+class BoardLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line. ``time`` is wall-clock seconds since 1970 on the student's computer, ``run`` the first digits of its
+    id, ``best`` the best value of the exercise's ``metric``, ``goals`` the ids of those reached, ``points`` its curve,
+    thinned, as (step, value) pairs, if the student shares curves. A line without a run says who joined, or left."""
+
+    time: float
+    name: str = ""
+    exercise: str = ""
+    run: str = ""
+    state: str = ""
+    step: int = 0
+    steps: int = 0
+    metric: str = ""
+    best: float | None = None
+    goals: tuple[str, ...] = ()
+    diverged: bool = False
+    points: tuple[tuple[int, float], ...] = ()
+
+
+class RunOnBoard(NamedTuple):
+    """The last line of a run, and when its step last changed."""
+
+    line: BoardLine
+    moved: float
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A student as the board shows him: the name that he gave, and the account that owns the file by the file system;
+    his runs by id, how many lines are not Clew's, and why the file was not read."""
+
+    file: str
+    owner: str
+    name: str = ""
+    seen: float = 0.0
+    runs: dict[str, RunOnBoard] = {}
+    strange: int = 0
+    refused: str = ""
+
+    def of(self, exercise: str) -> list[RunOnBoard]:
+        """The runs of an exercise, the one with the latest line last."""
+        return sorted((one for one in self.runs.values() if one.line.exercise == exercise), key=lambda one: one.moved)
+
+    def reached(self, exercise: str) -> set[str]:
+        """The goals of an exercise that any of the runs reached."""
+        return {goal for one in self.of(exercise) for goal in one.line.goals}
+
+    def stuck(self, now: float) -> str:
+        """Why somebody should look: what the latest run does, in a few words; empty if all is well."""
+        if not self.runs:
+            return ""
+        line, moved = max(self.runs.values(), key=lambda one: one.line.time)
+        idle = now - moved
+        if line.diverged or line.state in _BAD:
+            return "diverged" if line.diverged else _BAD[RunState(line.state)]
+        if line.state == RunState.RUNNING and idle > STUCK_S:
+            return f"no step for {idle / 60:.0f} min"
+        return f"waits for {idle / 60:.0f} min" if line.state == RunState.QUEUED and idle > WAITS_S else ""
+
+
+# --- What a student shares --------------------------------------------------------------------------------------------
+
+
+def line_of(
+    history: History, state: RunState, spec: RunSpec, card: ExerciseCard, now: float, curves: bool
+) -> BoardLine:
+    """What is shared of a run at the time ``now``."""
+    headline = card.goals[0].metric if card.goals else ""
+    metric = next((one for one in card.metrics if headline in ("", one.name)), None)
+    best = history.best(metric.name) if metric is not None else None
+    reached = (goal.id for goal in card.goals if check_goal(goal, history, card, spec).reached)
+    return BoardLine(
+        time=round(now, 1),
+        exercise=spec.exercise,
+        run=spec.run[:8],
+        state=state,
+        step=history.fold.step,
+        steps=steps if isinstance(steps := asked_settings(spec, card).get(STEPS), int) else 0,
+        metric=metric.label if metric is not None else "",
+        best=_plain(best.value) if best is not None else None,
+        goals=tuple(reached),
+        diverged=diverged_for_good(history) is not None,
+        points=_points(history, metric.name) if curves and metric is not None else (),
+    )
+
+
+def _plain(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _points(history: History, metric: str) -> tuple[tuple[int, float], ...]:
+    column = history.column(metric)
+    every = max(1, math.ceil(len(column.values) / _POINTS))
+    pairs = zip(column.steps[::-every][::-1], column.values[::-every][::-1], strict=True)
+    return tuple((int(step), float(f"{value:.5g}")) for step, value in pairs if math.isfinite(value))
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """What a student agreed to share: the ``name`` on the board and whether with ``curves``; ``file`` is his there,
+    ``old`` are earlier ones that go."""
+
+    file: str
+    name: str
+    curves: bool = False
+    old: tuple[str, ...] = ()
+
+
+class Sharing:
+    """A student's part of the board: what was shared is kept in ``folder``, and ``send`` copies it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._settings, self._lines = folder / "member.toml", folder / "shared.lines"
+        self._shared = Member(file="", owner="", runs={})
+        if self._lines.exists():
+            for line in self._lines.read_bytes().splitlines():
+                fold_line(self._shared, line, math.inf)
+
+    @property
+    def member(self) -> Membership | None:
+        """As whom the student shares; None if he does not."""
+        try:
+            return msgspec.convert(from_toml(read_file(self._settings, 4096).decode()), Membership)
+        except (ValueError, RecursionError):
+            return None
+
+    def join(self, name: str, curves: bool, now: float) -> None:
+        """Begin to share, or share otherwise from now on. Raises ``ProblemError``."""
+        if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+            raise problem("board.name", f"The board needs a name of 1 to {MAX_NAME} letters.", "Type yours.", "name")
+        before = self.member or Membership(file=_new_file(), name="")
+        self._keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
+        self._add([BoardLine(time=round(now, 1), name=name.strip())])
+
+    def _keep(self, member: Membership) -> None:
+        make_private(self._folder)
+        write_private(self._settings, tomli_w.dumps(msgspec.to_builtins(member)).encode())
+
+    def note(self, lines: Iterable[BoardLine]) -> None:
+        """Keep what changed since the last line of each run; nothing without a membership."""
+        if self.member is not None:
+            self._add([line for line in lines if self._is_news(line)])
+
+    def _is_news(self, line: BoardLine) -> bool:
+        before = self._shared.runs.get(line.run)
+        if before is None:
+            return True
+        then = msgspec.structs.replace(before.line, time=line.time)
+        only_steps = msgspec.structs.replace(then, step=line.step, best=line.best, points=line.points) == line
+        return then != line and not (only_steps and line.time - before.line.time < _PAUSE_S)
+
+    def _add(self, lines: Sequence[BoardLine]) -> None:
+        coded = [msgspec.json.encode(line) for line in lines]
+        for data in coded:
+            fold_line(self._shared, data, math.inf)
+        size = self._lines.stat().st_size if self._lines.exists() else 0
+        if size > _FULL and (member := self.member) is not None:
+            self._keep(msgspec.structs.replace(member, file=_new_file(), old=(*member.old, member.file)))
+            last = (msgspec.json.encode(one.line) for one in self._shared.runs.values())
+            name = msgspec.json.encode(BoardLine(time=0.0, name=member.name))
+            write_private(self._lines, b"".join(data + b"\n" for data in (name, *last)))
+        elif coded:
+            with self._lines.open("ab") as file:
+                file.write(b"".join(data + b"\n" for data in coded))
+
+    def send(self, folder: SharedFolder) -> int:
+        """Bring the board's copy up to date; returns how many bytes were sent. Raises ``ProblemError``."""
+        member = self.member
+        if member is None:
+            return 0
+        for old in member.old:
+            folder.remove(old)
+        if member.old:
+            self._keep(msgspec.structs.replace(member, old=()))
+        data = self._lines.read_bytes()
+        there = folder.append(member.file, len(data), b"")
+        if there < len(data):
+            folder.append(member.file, there, data[there:])
+        return max(0, len(data) - there)
+
+    def leave(self, folder: SharedFolder | None) -> None:
+        """Stop sharing and delete what was shared, on the board first. Raises ``ProblemError`` if that fails."""
+        if (member := self.member) is not None and folder is not None:
+            for file in (member.file, *member.old):
+                folder.remove(file)
+        for path in (self._settings, self._lines):
+            path.unlink(missing_ok=True)
+
+
+def _new_file() -> str:
+    return f"{uuid.uuid4().hex}{SUFFIX}"
+
+
+# --- What a teacher reads ---------------------------------------------------------------------------------------------
+
+
+class Board:
+    """The class as its lines say, read again from where it was read before."""
+
+    def __init__(self, folder: SharedFolder) -> None:
+        self._folder = folder
+        self._read: dict[str, tuple[int, bytes]] = {}
+        """By file how many bytes were read, and the beginning of a line whose end has not come."""
+        self.members: dict[str, Member] = {}
+        self.more = 0
+        """How many files there are beyond those that are read."""
+
+    def refresh(self) -> None:
+        """Read what is new. Raises ``ProblemError``; then what was read before stays."""
+        offsets = {name: size for name, (size, _) in self._read.items()} | {"": 0}
+        found, self.more = self._folder.look(SUFFIX, offsets)
+        for gone in set(self.members) - {one.name for one in found}:
+            del self.members[gone]
+            self._read.pop(gone, None)
+        for one in found:
+            self._take(one)
+
+    def _take(self, one: SharedFile) -> None:
+        member = self.members.setdefault(one.name, Member(file=one.name, owner=one.owner, runs={}))
+        size, rest = self._read.get(one.name, (0, b""))
+        if one.size < size or (member.owner != one.owner and not one.refused):  # another file of this name
+            self.members.pop(one.name)
+            self._read.pop(one.name)
+            return
+        member.refused, member.seen = one.refused, max(member.seen, one.time)
+        *lines, rest = (rest + one.data).split(b"\n")
+        self._read[one.name] = (size + len(one.data), rest[: LINE_BYTES + 1])
+        for line in lines:
+            fold_line(member, line, one.time)
+
+
+def fold_line(member: Member, data: bytes, now: float) -> None:
+    """Take one line of a file; what Clew would not write is counted, not believed. Times after ``now`` are not."""
+    try:
+        line: BoardLine = from_json(data, BoardLine) if len(data) <= LINE_BYTES else BoardLine(time=math.nan)
+        texts = (line.name, line.exercise, line.run, line.state, line.metric, *line.goals)
+        good = 0 <= line.time < math.inf and all(len(text) <= MAX_NAME and text.isprintable() for text in texts)
+    except msgspec.DecodeError:
+        good = False
+    if not good or len(line.points) > _POINTS + 1:
+        member.strange += 1
+        return
+    line = msgspec.structs.replace(line, time=min(line.time, now))
+    member.name = line.name or member.name
+    if line.run:
+        before = member.runs.get(line.run)
+        same = before is not None and (before.line.step, before.line.state) == (line.step, line.state)
+        member.runs[line.run] = RunOnBoard(line, before.moved if before is not None and same else line.time)

@@ -1,0 +1,132 @@
+"""The courses that a person has opened, each a folder below the settings' folder, and the one that is current."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.base.settings import local_settings
+from clew_gui.courses.course import Course, site_name
+from clew_gui.courses.course_file import CourseFiles, read_course
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.site_file import to_toml
+from clew_shared.base import operating_system
+from clew_shared.base.foreign import said
+from clew_shared.base.places import Places
+from clew_shared.base.private_files import make_private
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
+from clew_shared.base.remedies import turn_on
+
+
+class OpenCourse(msgspec.Struct, frozen=True):
+    """A course on this computer; ``found`` is None where its files cannot be read, and ``problems`` say why."""
+
+    id: str
+    folder: Path
+    found: CourseFiles | None
+    problems: tuple[Problem, ...] = ()
+
+
+class Courses:
+    """The opened courses of one user."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._folder = places.courses
+        self._settings = local_settings(places)
+
+    def all(self) -> list[OpenCourse]:
+        """All that are open, by id; one that cannot be read hides no other."""
+        with suppress(OSError):
+            return [_opened(path) for path in sorted(self._folder.iterdir()) if not path.name.startswith(".")]
+        return []
+
+    def get(self, course: str) -> OpenCourse:
+        """The one with this id. Raises ``ProblemError``."""
+        known = self.all()
+        if (found := next((one for one in known if one.id == course), None)) is not None:
+            return found
+        names = [one.id for one in known]
+        hint = did_you_mean(course, names) or (f"Open: {', '.join(names)}." if names else "Open one: clew course open")
+        raise problem("course.absent", f"No course {course!r} is open here.", hint, course)
+
+    def current(self) -> Course | None:
+        """The course that is followed; None for none, or where its files cannot be read."""
+        if not (name := self._settings.load().course):
+            return None
+        found = _opened(self._folder / name).found
+        return found.course if found is not None else None
+
+    def use(self, course: str) -> None:
+        """Follow an open course; with an empty id none. Raises ``ProblemError``."""
+        if course:
+            self.get(course)
+        self._settings.save(msgspec.structs.replace(self._settings.load(), course=course))
+        if self._settings.problem is not None:
+            raise ProblemError(self._settings.problem)
+
+    def open(self, found: CourseFiles, consent: bool) -> bool:
+        """Keep a course, replacing an earlier state of it as a whole, and follow it; returns whether it was new.
+
+        Raises ``ProblemError`` without ``consent``, which a person gives for what ``what_it_adds`` says, unless this
+        very course is open.
+        """
+        course = found.course.id
+        before = next((one for one in self.all() if one.id == course), None)
+        same = before is not None and before.found is not None and before.found.digest == found.digest
+        if not (consent or same):
+            text = f"You have not agreed to what the course {course} adds to this computer."
+            raise problem("course.consent", text, "Read what it adds, and agree.", course, turn_on("consent"))
+        if not same:
+            self._write(found)
+            consents(self._places).give(tuple(words for site in found.sites.values() for words in words_of(site)))
+        self.use(course)
+        return before is None
+
+    def _write(self, found: CourseFiles) -> None:
+        target = self._folder / found.course.id
+        try:
+            make_private(self._folder)
+            part = Path(tempfile.mkdtemp(prefix=f".{found.course.id}.", dir=self._folder))
+            try:
+                for name, data in found.files.items():
+                    path = part / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data)
+                for name, site in found.sites.items():
+                    known = part / "known-sites" / f"{site_name(found.course.id, name)}.toml"
+                    known.parent.mkdir(exist_ok=True)
+                    known.write_text(to_toml(site), encoding="utf-8", newline="\n")
+                if target.exists():
+                    operating_system.replace_file(target, part / "before")
+                operating_system.replace_file(part, target)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(target / "before", ignore_errors=True)
+        except OSError as error:
+            text = f"The course cannot be kept in {self._folder}: {said(error)}."
+            raise problem("course.write", text, "Make room on that disk.", str(self._folder)) from None
+
+    def leave(self, course: str) -> None:
+        """Forget a course: its exercises, its sites and what was approved of them go; runs and answers stay. Raises
+        ``ProblemError``."""
+        opened = self.get(course)
+        if self._settings.load().course == course:
+            self.use("")
+        if opened.found is not None:
+            consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))
+        try:
+            shutil.rmtree(opened.folder)
+        except OSError as error:
+            raise problem("course.write", f"{opened.folder} cannot be removed: {said(error)}.", where=course) from None
+
+
+def _opened(folder: Path) -> OpenCourse:
+    try:
+        return OpenCourse(folder.name, folder, read_course(folder))
+    except ProblemError as error:
+        return OpenCourse(folder.name, folder, None, error.problems)

@@ -1,0 +1,177 @@
+"""Works in a folder that a class shares, on the site or on this computer: looks, appends, keeps hand-ins, sets rights.
+
+Others write there too, so no link is followed, no device is opened, and everything is bounded. It is sent to any Python
+from 3.6 on, so it uses the standard library alone.
+"""
+# ruff: noqa: I002
+
+import base64
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_ACL = "system.posix_acl_default"
+_OWN_MODE = 0o640
+"""The owner writes, and whom the folder names (by its group or access list) reads; nobody else."""
+
+
+def owner_of(uid: int) -> str:
+    """The name of an account as the system knows it; empty where there is none."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(uid).pw_name
+    except (ImportError, KeyError):
+        return str(uid) if uid else ""
+
+
+def opened(folder: Path, name: str, flags: int) -> int:
+    """A regular file of the folder itself. Raises ``OSError``."""
+    if name != Path(name).name or name == "..":
+        raise OSError(errno.EINVAL, "it is no name of a file", name)
+    handle = os.open(str(folder / name), flags | _SAFE, _OWN_MODE)
+    state = os.fstat(handle)
+    if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no file of its own", name)
+    return handle
+
+
+def look(folder: Path, suffix: str, offsets: "dict[str, int]", files: int, size: int, room: int) -> "dict[str, Any]":
+    """All files that end so, with owner, size and time, and what each has behind its offset: at most ``files`` of them,
+    ``size`` bytes of one and ``room`` of all. A file without an offset is only listed."""
+    there = (path.name for path in folder.iterdir())
+    names = sorted(name for name in there if name.endswith(suffix) and not name.startswith("."))
+    found: list[dict[str, Any]] = []
+    for name in names[:files]:
+        try:
+            handle = opened(folder, name, os.O_RDONLY)
+        except OSError as error:
+            found.append({"name": name, "refused": error.strerror or str(error)})
+            continue
+        with os.fdopen(handle, "rb") as file:
+            state = os.fstat(handle)
+            one = {"name": name, "owner": owner_of(state.st_uid), "size": state.st_size, "time": state.st_mtime}
+            offset = offsets.get(name, offsets.get("", -1))
+            if 0 <= offset < min(state.st_size, size) and room > 0:
+                file.seek(offset)
+                data = file.read(min(size - offset, room))
+                room -= len(data)
+                one["data"] = base64.b64encode(data).decode()
+            found.append(one)
+    return {"files": found, "more": max(0, len(names) - files)}
+
+
+def rights(folder: Path) -> "dict[str, Any]":
+    """Who may do what in the folder, as far as the system says."""
+    state = folder.lstat()
+    try:
+        listed = bool(os.getxattr(str(folder), _ACL))
+    except (AttributeError, OSError):
+        listed = False
+    return {
+        "folder": stat.S_ISDIR(state.st_mode),
+        "mode": stat.S_IMODE(state.st_mode),
+        "owner": owner_of(state.st_uid),
+        "mine": getattr(os, "getuid", lambda: state.st_uid)() == state.st_uid,
+        "ours": state.st_gid in getattr(os, "getgroups", list)(),
+        "listed": listed,
+        "posix": os.name == "posix",
+    }
+
+
+def make(folder: Path, group: str, students: str) -> "dict[str, Any]":
+    """Makes the folder: everybody may put files of their own there, nobody may list it, change or remove what others
+    have put, and only the teacher, or ``group``, reads it. With an access list where the system has such; else by the
+    group, which must be a teacher's own. Only ``students``, a group, may write if it is named."""
+    import grp
+    import pwd
+
+    me = pwd.getpwuid(os.getuid())
+    folder.mkdir(mode=0o700)
+    wanted = grp.getgrnam(group) if group else grp.getgrgid(me.pw_gid)
+    try:
+        setfacl = shutil.which("setfacl")
+        reader = f"g:{group}" if group else f"u:{me.pw_name}"
+        rules = ",".join([reader + ":rwx", *([f"g:{students}:wx"] if students else [])])
+        default = f"u::rw,g::-,o::-,{reader}:r,m::r"
+        folder.chmod(0o1700 if students else 0o1733)
+        if setfacl and all(
+            subprocess.run(
+                [setfacl, *words, "--", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+            ).returncode
+            == 0
+            for words in (["-m", rules], ["-d", "-m", default])
+        ):
+            return rights(folder)
+        if students or not (group or (wanted.gr_name == me.pw_name and not set(wanted.gr_mem) - {me.pw_name})):
+            raise OSError(errno.EPERM, f"no access lists here, and the group {wanted.gr_name} has other members")
+        os.chown(str(folder), -1, wanted.gr_gid)
+        folder.chmod(0o3733)
+    except BaseException:
+        folder.rmdir()
+        raise
+    return rights(folder)
+
+
+def append(folder: Path, name: str, offset: int, data: bytes) -> "dict[str, Any]":
+    """Appends to a file of one's own that has ``offset`` bytes, and says how many it has then; else how many it has."""
+    handle = opened(folder, name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    with os.fdopen(handle, "r+b", buffering=0) as file:
+        state = os.fstat(handle)
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, _OWN_MODE)  # whatever the umask has left
+        if state.st_size == offset:
+            file.write(data)
+        return {"size": os.fstat(handle).st_size}
+
+
+def finish(folder: Path, name: str, sha256: str) -> "dict[str, Any]":
+    """Gives a file that has arrived whole its name; an earlier one of that name goes."""
+    part = folder / (name + ".part")
+    with os.fdopen(opened(folder, part.name, os.O_RDONLY), "rb") as file:
+        digest = hashlib.sha256()
+        for piece in iter(lambda: file.read(1 << 20), b""):
+            digest.update(piece)
+    if digest.hexdigest() != sha256:
+        part.unlink()
+        return {"arrived": False}
+    part.replace(folder / name)
+    return {"arrived": True, "time": (folder / name).lstat().st_mtime}
+
+
+def remove(folder: Path, name: str) -> "dict[str, Any]":
+    """Removes a file of one's own; one that is not there is gone."""
+    with suppress(FileNotFoundError):
+        (folder / Path(name).name).unlink()
+    return {}
+
+
+def answer(question: "dict[str, Any]") -> "dict[str, Any]":
+    """Does one thing of the above; ``refused`` is what the system said."""
+    words = dict(question)
+    folder = Path(words.pop("folder")).expanduser()
+    if "data" in words:
+        words["data"] = base64.b64decode(words["data"])
+    todo: dict[str, Callable[..., dict[str, Any]]] = {
+        "look": look,
+        "rights": rights,
+        "make": make,
+        "append": append,
+        "finish": finish,
+        "remove": remove,
+    }
+    try:
+        return todo[words.pop("do")](folder, **words)
+    except OSError as error:
+        return {"refused": error.strerror or str(error)}
+    except ImportError:
+        return {"refused": "this system has no accounts whose rights would protect it"}

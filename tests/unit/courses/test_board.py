@@ -1,0 +1,275 @@
+"""The board of a class: what a student shares, what others may plant there, and what a teacher reads of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_gui.courses import board as board_module
+from clew_gui.courses.board import LINE_BYTES, SUFFIX, Board, BoardLine, Member, Sharing, fold_line, line_of
+from clew_gui.courses.course import SharedPlace
+from clew_gui.courses.shared_folder import MOST_BYTES, Rights, SharedFolder
+from clew_gui.deploy.folder_there import answer
+from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import find_card, load_builtin
+from clew_shared.journal.events import RunState
+from clew_shared.journal.history import History
+from clew_shared.spec import RunSpec
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SharedFolder:
+    """A shared folder on this computer."""
+    shared = SharedFolder(SharedPlace("", str(tmp_path / "board")))
+    shared.make(group="root")
+    return shared
+
+
+def at(shared: SharedFolder, name: str) -> Path:
+    return Path(shared.place.path, name)
+
+
+def line(run: str = "aaaaaaaa", time: float = NOW, **words: object) -> BoardLine:
+    usual = {"exercise": "softmax", "state": "RUNNING", "steps": 100}
+    return BoardLine(time=time, run=run, **(usual | words))  # type: ignore[arg-type]
+
+
+def sharing(tmp_path: Path, name: str = "Ada", curves: bool = False) -> Sharing:
+    one = Sharing(tmp_path / f"of-{name}")
+    one.join(name, curves, NOW)
+    return one
+
+
+def read(shared: SharedFolder) -> list[Member]:
+    seen = Board(shared)
+    seen.refresh()
+    return sorted(seen.members.values(), key=lambda member: member.name)
+
+
+def test_the_teacher_sees_what_a_student_shares(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.note([line(step=10, best=0.5, goals=("accuracy",))])
+    assert one.send(folder) > 0
+    (member,) = read(folder)
+    (run,) = member.of("softmax")
+    assert (member.name, member.owner) == ("Ada", answer({"do": "rights", "folder": folder.place.path})["owner"])
+    assert (run.line.step, run.line.best, member.reached("softmax")) == (10, 0.5, {"accuracy"})
+
+
+def test_nothing_is_kept_before_joining(tmp_path: Path, folder: SharedFolder) -> None:
+    one = Sharing(tmp_path / "own")
+    one.note([line()])
+    assert one.send(folder) == 0
+    assert not (tmp_path / "own").exists()
+    assert read(folder) == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 61])
+def test_a_name_that_nobody_could_read_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProblemError, match="needs a name"):
+        Sharing(tmp_path / "own").join(name, False, NOW)
+
+
+def test_what_was_noted_offline_catches_up_and_is_sent_once(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.send(folder)
+    for step in range(5):
+        one.note([line(step=step, time=NOW + 20 * step)])
+    again = Sharing(tmp_path / "of-Ada")  # the next window
+    again.note([line(step=4, time=NOW + 90)])
+    assert again.send(folder) > 0
+    assert again.send(folder) == 0
+    (member,) = read(folder)
+    assert member.of("softmax")[0].line.step == 4
+    assert len(at(folder, member.file).read_bytes().splitlines()) == 6
+
+
+def test_steps_alone_are_no_news_for_a_while(tmp_path: Path) -> None:
+    one = sharing(tmp_path)
+    for second in range(30):
+        one.note([line(step=second, time=NOW + second)])
+    one.note([line(step=30, time=NOW + 30, state="FINISHED")])
+    assert len((tmp_path / "of-Ada/shared.lines").read_bytes().splitlines()) == 4  # name, 0 s, 15 s, the end
+
+
+def test_a_long_term_begins_a_new_file_that_says_the_same(
+    tmp_path: Path, folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "_FULL", 2_000)
+    one = sharing(tmp_path)
+    for number in range(40):
+        one.note([line(step=number, time=NOW + 20 * number)])
+        one.send(folder)
+        assert len(list(Path(folder.place.path).iterdir())) == 1
+    (member,) = read(folder)
+    assert (member.name, member.of("softmax")[0].line.step) == ("Ada", 39)
+    assert at(folder, member.file).stat().st_size < 4_000
+
+
+def test_leaving_deletes_it_here_and_there(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.send(folder)
+    one.leave(folder)
+    assert list(Path(folder.place.path).iterdir()) == []
+    assert list((tmp_path / "of-Ada").iterdir()) == []
+    assert one.member is None
+
+
+def test_a_reader_goes_on_where_it_was(tmp_path: Path, folder: SharedFolder) -> None:
+    one, seen = sharing(tmp_path), Board(folder)
+    one.send(folder)
+    seen.refresh()
+    (file,) = seen.members
+    with at(folder, file).open("ab") as half:  # a line whose end comes later
+        half.write(b'{"time": 5, "run": "r1", "exer')
+    seen.refresh()
+    with at(folder, file).open("ab") as half:
+        half.write(b'cise": "softmax", "step": 7}\n')
+    seen.refresh()
+    assert seen.members[file].of("softmax")[0].line.step == 7
+    assert seen.members[file].strange == 0
+    at(folder, file).unlink()
+    seen.refresh()
+    assert seen.members == {}
+
+
+# --- What others may plant --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[1, 2]",
+        b'{"time": "now"}',
+        b'{"time": 1e999}',
+        b'{"time": NaN}',
+        b'{"time": -5}',
+        b'{"time": 1, "name": "a\\u0007b"}',
+        b'{"time": 1, "name": "' + b"x" * 61 + b'"}',
+        b'{"time": 1, "run": "r", "points": ' + json.dumps([[n, 1.0] for n in range(200)]).encode() + b"}",
+        b'{"time": 1, "name": "' + b"[" * LINE_BYTES + b'"}',
+    ],
+)
+def test_a_line_that_clew_would_not_write_is_counted_and_not_believed(data: bytes) -> None:
+    member = Member(file="f", owner="o", runs={})
+    fold_line(member, data, NOW)
+    assert (member.strange, member.name, member.runs) == (1, "", {})
+
+
+@given(st.binary(max_size=200))
+def test_no_line_breaks_the_reader(data: bytes) -> None:
+    fold_line(Member(file="f", owner="o", runs={}), data, NOW)
+
+
+def test_a_time_in_the_future_is_the_files_own() -> None:
+    member = Member(file="f", owner="o", runs={})
+    fold_line(member, b'{"time": 99999999999, "run": "r", "exercise": "softmax"}', NOW)
+    assert member.runs["r"].line.time == NOW
+
+
+def test_links_pipes_and_twins_are_not_read(tmp_path: Path, folder: SharedFolder) -> None:
+    (tmp_path / "secret").write_text('{"time": 1, "name": "secret"}\n')
+    at(folder, f"a{SUFFIX}").symlink_to(tmp_path / "secret")
+    os.mkfifo(at(folder, f"b{SUFFIX}"))
+    os.link(tmp_path / "secret", at(folder, f"c{SUFFIX}"))
+    at(folder, f"d{SUFFIX}").mkdir()
+    found = read(folder)
+    assert [(member.name, bool(member.refused)) for member in found] == [("", True)] * 4
+
+
+def test_a_huge_file_is_read_up_to_its_limit(folder: SharedFolder) -> None:
+    with at(folder, f"a{SUFFIX}").open("wb") as file:
+        file.truncate(10 * MOST_BYTES)
+    seen = Board(folder)
+    for _ in range(3):
+        seen.refresh()
+    assert sum(size for size, _ in seen._read.values()) == MOST_BYTES
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "", "a/b"])
+def test_no_name_leaves_the_folder(folder: SharedFolder, name: str) -> None:
+    with pytest.raises(ProblemError, match=r"no name of a file|Is a directory|no file"):
+        folder.append(name, 0, b"x")
+
+
+def test_a_planted_file_is_not_written_to(tmp_path: Path, folder: SharedFolder) -> None:
+    (tmp_path / "mine").write_text("mine")
+    at(folder, "a.board").symlink_to(tmp_path / "mine")
+    with pytest.raises(ProblemError):
+        folder.append("a.board", 4, b"theirs")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("mode", "listed", "ours", "safe"),
+    [
+        (0o3733, False, False, True),
+        (0o1773, True, True, True),  # the group's bits are the list's mask
+        (0o3733, False, True, False),  # classmates are in the group that reads
+        (0o1733, False, False, False),  # new files get the student's own group
+        (0o2733, False, False, False),  # others could remove files
+        (0o3737, False, False, False),  # others could list them
+        (0o3773, False, False, False),
+        (0o1777, False, True, False),
+        (0o1777, True, True, False),
+    ],
+)
+def test_only_a_folder_that_protects_its_files_is_written_to(mode: int, listed: bool, ours: bool, safe: bool) -> None:
+    rights = Rights(folder=True, mode=mode, owner="t", mine=False, ours=ours, listed=listed, posix=True)
+    assert (rights.problem("/b") is None) == safe
+
+
+def test_a_hand_in_arrives_whole_and_replaces_the_earlier_one(tmp_path: Path, folder: SharedFolder) -> None:
+    for data in (b"first", b"second" * 1_000_000):
+        (tmp_path / "h.zip").write_bytes(data)
+        digest, when = folder.put("ada.zip", tmp_path / "h.zip")
+        assert at(folder, "ada.zip").read_bytes() == data
+        assert len(digest) == 64
+        assert when > 0
+    assert [path.name for path in Path(folder.place.path).iterdir()] == ["ada.zip"]
+
+
+# --- What is shared ---------------------------------------------------------------------------------------------------
+
+
+def test_a_line_says_what_the_card_counts() -> None:
+    card = find_card(load_builtin().exercises, "softmax")
+    spec = RunSpec(exercise="softmax", run="0123456789", params={"steps": 300})
+    made = line_of(History(), RunState.QUEUED, spec, card, NOW, curves=True)
+    assert (made.run, made.state, made.steps, made.best, made.goals, made.points) == (
+        "01234567",
+        "QUEUED",
+        300,
+        None,
+        (),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "idle", "said"),
+    [
+        ({"state": "RUNNING"}, 60, ""),
+        ({"state": "RUNNING"}, 1200, "no step for 20 min"),
+        ({"state": "FAILED"}, 5, "failed"),
+        ({"state": "TIMED_OUT"}, 5, "out of time"),
+        ({"state": "FINISHED", "diverged": True}, 5, "diverged"),
+        ({"state": "QUEUED"}, 600, ""),
+        ({"state": "QUEUED"}, 3600, "waits for 60 min"),
+        ({"state": "FINISHED"}, 86400, ""),
+        ({"state": "nonsense"}, 86400, ""),
+    ],
+)
+def test_who_is_stuck_is_said(words: dict[str, object], idle: float, said: str) -> None:
+    member = Member(file="f", owner="o", runs={})
+    fold_line(member, json.dumps({"time": NOW, "run": "r", "exercise": "softmax", **words}).encode(), NOW)
+    assert member.stuck(NOW + idle) == said

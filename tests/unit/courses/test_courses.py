@@ -1,0 +1,320 @@
+"""Courses: what a file may hold, what opening one adds, how the catalogue follows it, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew_gui.base.settings import course_exercises, exercises_folder, local_settings
+from clew_gui.base.student import signed
+from clew_gui.courses.course import (
+    Course,
+    Lesson,
+    SharedPlace,
+    allocation_in,
+    applied,
+    check_exercises,
+    from_text,
+    late_words,
+    read_place,
+    site_name,
+)
+from clew_gui.courses.course_file import (
+    SUFFIX,
+    CourseFiles,
+    from_files,
+    read_course,
+    unpacked,
+    what_it_adds,
+    write_course,
+)
+from clew_gui.courses.store import Courses
+from clew_gui.schedulers.allocation import AllocationRequest
+from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.store import site_store
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
+from clew_shared.catalogue import load_builtin
+from clew_shared.goal_settings import questions
+from clew_shared.spec import RunSpec
+
+COURSE = """format = 1
+id = "dl-2026"
+title = "Deep learning"
+teachers = ["Ada"]
+board = "cluster:/course/board"
+
+[[data]]
+name = "mnist"
+path = "cluster:/course/mnist.npz"
+
+[[lessons]]
+title = "Lines"
+until = 2026-12-01T18:00:00+01:00
+allocation = { reservation = "monday", nodes = 2 }
+exercises = [{ id = "softmax", preset = "adam", data = "digits", goals = [], questions = ["Why?"] }]
+
+[[lessons]]
+title = "More"
+exercises = [{ id = "linear-regression" }, { id = "own-one" }]
+"""
+SITE = 'format = 1\nhost = "login.example.org"\nscheduler = "slurm"\nprologue = "module load x"\n'
+FILES = {
+    "course.toml": COURSE.encode(),
+    "sites/cluster.toml": SITE.encode(),
+    "exercises/own.py": b"print('never run unseen')\n",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Places:
+    """The folders of one user."""
+    return Places(home=tmp_path / "home", private=tmp_path / "private")
+
+
+def course(text: str = COURSE) -> Course:
+    return from_text(text, ["cluster"], "course.toml")
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(ProblemError) as caught:
+        course(text)
+    return str(caught.value)
+
+
+def test_lessons_are_the_chapters_and_say_what_counts() -> None:
+    seen = applied(course(), load_builtin())
+    softmax, line, own = seen.exercises
+    assert seen.chapters == ("Lines", "More")
+    assert [card.chapter for card in seen.exercises] == ["Lines", "More", "More"]
+    assert softmax.goals == ()
+    assert line.goals != ()
+    assert softmax.presets[0].name == "adam"
+    assert softmax.datasets[0] == "digits"
+    assert questions(softmax.guide)[-1] == "Why?"
+    assert len(questions(softmax.guide)) > 1
+    assert own.problem is not None
+    assert own.problem.code == "course.exercise"
+
+
+def test_what_the_course_lacks_comes_last_where_all_is_needed() -> None:
+    seen = applied(course(), load_builtin(), rest=True)
+    assert {card.id for card in load_builtin().exercises} < {card.id for card in seen.exercises}
+    assert applied(None, load_builtin()) == load_builtin()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("format = 1", "format = 2", "format 2"),
+        ('id = "dl-2026"', 'id = "../x"', "cannot have the id"),
+        ('id = "dl-2026"', 'id = "con"', "cannot have the id"),
+        ('title = "Deep learning"', 'title = " "', "titles of their own"),
+        ("2026-12-01T18:00:00+01:00", "2026-12-01T18:00:00", "with its zone"),
+        ('"cluster:/course/board"', '"clutser:/course/board"', "Did you mean cluster?"),
+        ('"cluster:/course/board"', '"cluster:/course/../etc"', "no path"),
+        ('{ id = "linear-regression" }', '{ id = "softmax" }', "softmax is there twice"),
+        ("nodes = 2", "nodes = 0", "at least 1"),
+        ("nodes = 2", 'reservation2 = "x"', "reservation2"),
+        ('title = "More"', 'title = "More"\nsecret = 1', "secret"),
+        ('title = "More"', "title = 5", "lessons[1].title"),
+    ],
+)
+def test_a_wrong_field_is_named(old: str, new: str, words: str) -> None:
+    assert old in COURSE
+    assert words in refusal(COURSE.replace(old, new))
+
+
+def test_an_exercise_preset_goal_or_data_set_that_is_not_there_is_named() -> None:
+    text = COURSE.replace('preset = "adam"', 'preset = "adma"').replace("goals = []", 'goals = ["accuracy-95"]')
+    found = " ".join(map(str, check_exercises(course(text), load_builtin())))
+    assert "no exercise 'own-one'" in found
+    assert "Did you mean adam?" in found
+    assert "no goal 'accuracy-95'" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("cluster:/a b/c", SharedPlace("cluster", "/a b/c")),
+        ("cluster:~/board", SharedPlace("cluster", "~/board")),
+        ("/mnt/board", SharedPlace("", "/mnt/board")),
+        ("G:/board", SharedPlace("", "G:/board")),
+        (r"G:\board", SharedPlace("", r"G:\board")),
+        (r"\\server\class", SharedPlace("", r"\\server\class")),
+    ],
+)
+def test_a_drive_of_windows_is_no_site(text: str, place: SharedPlace) -> None:
+    assert read_place(text) == place
+
+
+def test_a_job_asks_for_what_its_lesson_says() -> None:
+    usual = AllocationRequest(partition="gpu", time="30")
+    asked = allocation_in(course(), "softmax", usual)
+    assert (asked.partition, asked.time, asked.reservation, asked.nodes) == ("gpu", "30", "monday", 2)
+    assert allocation_in(course(), "linear-regression", usual) == allocation_in(None, "softmax", usual) == usual
+
+
+def test_late_is_said_in_hours_and_days() -> None:
+    lesson = course().lessons[0]
+    assert lesson.until is not None
+    end = lesson.until.timestamp()
+    words = [late_words(lesson, end + late) for late in (-1, 0, 1, 3600 * 5, 86400 * 4)]
+    assert words == ["", "", "1 h late", "5 h late", "4 days late"]
+    assert late_words(Lesson(title="x"), end) == ""
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def packed(path: Path, files: dict[str, bytes], kind: int = 0) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = kind << 16
+            archive.writestr(info, data)
+    return path
+
+
+def test_a_folder_and_its_file_are_the_same_course(tmp_path: Path) -> None:
+    folder = write(tmp_path / "c", {**FILES, "notes.txt": b"mine", "exercises/__pycache__/own.pyc": b"x"})
+    found = read_course(folder)
+    again = read_course(write_course(tmp_path / f"c{SUFFIX}", found))
+    assert found.digest == again.digest
+    assert set(again.files) == set(FILES)
+    assert read_course(packed(tmp_path / "above.zip", {f"c/{n}": d for n, d in FILES.items()})).digest == found.digest
+
+
+def test_a_link_in_the_folder_is_not_packed(tmp_path: Path) -> None:
+    folder = write(tmp_path / "c", FILES)
+    (tmp_path / "secret").write_text("mine")
+    (folder / "exercises/leak.py").symlink_to(tmp_path / "secret")
+    assert "exercises/leak.py" not in read_course(folder).files
+
+
+@pytest.mark.parametrize("name", ["../evil.py", "/etc/cron.d/x", "exercises/../../x.py", "exercises/con.py", "a\\b.py"])
+def test_a_file_outside_of_the_course_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProblemError, match="course"):
+        read_course(packed(tmp_path / "c.zip", {**FILES, name: b"x"}))
+
+
+def test_links_twins_and_bombs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="no file of its own folder"):
+        read_course(packed(tmp_path / "l.zip", FILES, stat.S_IFLNK | 0o777))
+    with pytest.raises(ProblemError, match="twice"):
+        read_course(packed(tmp_path / "t.zip", {**FILES, "Course.toml": b"x"}))
+    many = {f"exercises/e{n}.py": b"" for n in range(600)}
+    with pytest.raises(ProblemError, match="more than 500 files"):
+        read_course(packed(tmp_path / "m.zip", {**FILES, **many}))
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("course.toml", COURSE)
+        archive.writestr("exercises/big.py", bytes(80 << 20))
+    with pytest.raises(ProblemError, match="64 MB"):
+        read_course(tmp_path / "b.zip")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_in_words(data: bytes) -> None:
+    with pytest.raises((ValueError, zipfile.BadZipFile, ProblemError)):
+        from_files(unpacked(data), "the file")
+
+
+# --- Open and leave ---------------------------------------------------------------------------------------------------
+
+
+def files_of(changes: dict[str, bytes] | None = None) -> CourseFiles:
+    return from_files({**FILES, **(changes or {})}, "here")
+
+
+def test_all_that_a_course_adds_is_said() -> None:
+    words = "\n".join(what_it_adds(files_of()))
+    for part in (
+        "Ada",
+        "Lines (until 2026-12-01 18:00 +0100)",
+        "login.example.org",
+        "module load x",
+        "own.py",
+        "board",
+    ):
+        assert part in words
+
+
+def test_nothing_is_added_without_consent(home: Places) -> None:
+    with pytest.raises(ProblemError, match="not agreed"):
+        Courses(home).open(files_of(), consent=False)
+    assert not home.courses.exists()
+    assert Courses(home).current() is None
+
+
+def test_an_open_course_brings_sites_exercises_and_its_name(home: Places) -> None:
+    assert Courses(home).open(files_of(), consent=True)
+    current = Courses(home).current()
+    assert current is not None
+    assert current.id == "dl-2026"
+    site = site_store(home).load("dl-2026-cluster")
+    assert not consents(home).missing(words_of(site))
+    assert exercises_folder(home) == course_exercises(home) == str(home.courses / "dl-2026/exercises")
+    assert signed(home, RunSpec(exercise="softmax")).course == "dl-2026"
+
+
+def test_what_a_command_signed_stays_where_its_own_agent_names_nobody(home: Places) -> None:
+    spec = RunSpec(exercise="softmax", student="Ada", course="dl-2026")
+    assert signed(home, spec) == spec
+
+
+def test_another_state_of_it_is_asked_for_again_and_replaces_it_whole(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    assert not courses.open(files_of(), consent=False)  # the very same
+    changed = from_files({name: data for name, data in FILES.items() if name != "exercises/own.py"}, "here")
+    with pytest.raises(ProblemError, match="not agreed"):
+        courses.open(changed, consent=False)
+    assert not courses.open(changed, consent=True)
+    assert course_exercises(home) == ""
+    assert [path.name for path in home.courses.iterdir()] == ["dl-2026"]
+
+
+def test_two_courses_keep_apart(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    other = COURSE.replace("dl-2026", "hpc")
+    courses.open(files_of({"course.toml": other.encode()}), consent=True)
+    assert [one.id for one in courses.all()] == ["dl-2026", "hpc"]
+    assert {"dl-2026-cluster", "hpc-cluster"} < set(site_store(home).names())
+    courses.use("dl-2026")
+    assert signed(home, RunSpec(exercise="softmax")).course == "dl-2026"
+    assert site_name("hpc", "hpc") == "hpc"
+    assert site_name("hpc", "hpc-gpu") == "hpc-gpu"
+
+
+def test_a_course_is_left_without_a_trace(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    words = words_of(site_store(home).load("dl-2026-cluster"))
+    courses.leave("dl-2026")
+    assert list(home.courses.iterdir()) == []
+    assert site_store(home).names() == ("local",)
+    assert consents(home).missing(words) == words
+    assert local_settings(home).load().course == ""
+    assert Courses(home).current() is None
+    with pytest.raises(ProblemError, match="is open here"):
+        courses.leave("dl-2026")
+
+
+def test_a_course_that_cannot_be_read_hides_no_other(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    write(home.courses / "broken", {"course.toml": b"format = "})
+    assert [(one.id, one.found is None) for one in courses.all()] == [("broken", True), ("dl-2026", False)]
