@@ -14,9 +14,11 @@ import stat
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+_posix = os  # type: Any  # some of it is not there on Windows
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _ACL = "system.posix_acl_default"
 _OWN_MODE = 0o640
@@ -26,9 +28,7 @@ _OWN_MODE = 0o640
 def owner_of(uid: int) -> str:
     """The name of an account as the system knows it; empty where there is none."""
     try:
-        import pwd
-
-        return pwd.getpwuid(uid).pw_name
+        return str(import_module("pwd").getpwuid(uid).pw_name)
     except (ImportError, KeyError):
         return str(uid) if uid else ""
 
@@ -74,7 +74,7 @@ def rights(folder: Path) -> "dict[str, Any]":
     """Who may do what in the folder, as far as the system says."""
     state = folder.lstat()
     try:
-        listed = bool(os.getxattr(str(folder), _ACL))
+        listed = bool(_posix.getxattr(str(folder), _ACL))
     except (AttributeError, OSError):
         listed = False
     return {
@@ -92,10 +92,7 @@ def make(folder: Path, group: str, students: str) -> "dict[str, Any]":
     """Makes the folder: everybody may put files of their own there, nobody may list it, change or remove what others
     have put, and only the teacher, or ``group``, reads it. With an access list where the system has such; else by the
     group, which must be a teacher's own. Only ``students``, a group, may write if it is named."""
-    import grp
-    import pwd
-
-    me = pwd.getpwuid(os.getuid())
+    grp, me = import_module("grp"), import_module("pwd").getpwuid(_posix.getuid())
     folder.mkdir(mode=0o700)
     wanted = grp.getgrnam(group) if group else grp.getgrgid(me.pw_gid)
     try:
@@ -114,7 +111,7 @@ def make(folder: Path, group: str, students: str) -> "dict[str, Any]":
             return rights(folder)
         if students or not (group or (wanted.gr_name == me.pw_name and not set(wanted.gr_mem) - {me.pw_name})):
             raise OSError(errno.EPERM, f"no access lists here, and the group {wanted.gr_name} has other members")
-        os.chown(str(folder), -1, wanted.gr_gid)
+        _posix.chown(str(folder), -1, wanted.gr_gid)
         folder.chmod(0o3733)
     except BaseException:
         folder.rmdir()
@@ -128,7 +125,7 @@ def append(folder: Path, name: str, offset: int, data: bytes) -> "dict[str, Any]
     with os.fdopen(handle, "r+b", buffering=0) as file:
         state = os.fstat(handle)
         if hasattr(os, "fchmod"):
-            os.fchmod(handle, _OWN_MODE)  # whatever the umask has left
+            _posix.fchmod(handle, _OWN_MODE)  # whatever the umask has left
         if state.st_size == offset:
             file.write(data)
         return {"size": os.fstat(handle).st_size}
