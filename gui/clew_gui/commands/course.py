@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rich.table import Table
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
-from clew_gui.courses.course import check_exercises, site_name
-from clew_gui.courses.course_file import COURSE, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
+from clew_gui.commands.find import KeptJobs, kept_runs
+from clew_gui.commands.sites.connections import site_connections
+from clew_gui.courses.board import Sharing, line_of
+from clew_gui.courses.course import SharedPlace, applied, check_exercises, read_place, site_name
+from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
+from clew_gui.courses.shared_folder import SharedFolder, folder_of
 from clew_gui.courses.store import Courses, OpenCourse
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.reading import read_run
 
 _ABOUT = f"""A course in one file: lessons with exercises, sites, where data and hand-ins are, the board of the class.
 
 A teacher makes a folder with {COURSE} (new), checks it (check) and packs it into a {SUFFIX} file (export). A student
 opens that file (open), and the lab, reports and hand-ins follow it until another one is opened."""
+_SHARE = """Share with the teacher of the followed course: your name, and of each run exercise, state, progress, best
+value, goals and the last change; with --curves its curve as well. What happened since the last time is sent. Other
+students cannot read it. --stop deletes all of it."""
 _NEW = """\
 format = 1
 id = "{id}"                       # small letters, digits, - and _
@@ -72,6 +85,15 @@ def course(context: CommandContext, argv: Sequence[str]) -> int:
     packed = add("export", f"pack a course into one {SUFFIX} file", "COURSE its folder, or the id of an open one")
     packed.add_argument("--out", metavar="FILE", help=f"the file (default: ID{SUFFIX})")
     add("leave", "forget a course; runs and answers stay", "ID of an open course")
+    made = add(
+        "board", "make a folder in which a class meets, or say whether it protects its files", "DIR or SITE:/path"
+    )
+    made.add_argument("--group", metavar="G", default="", help="the group of the teachers, who all read it")
+    made.add_argument("--students", metavar="G", default="", help="only this group may write there")
+    shared = actions.add_parser("share", help="share progress on the course's board", description=_SHARE)
+    shared.add_argument("--name", metavar="NAME", help="join the board under this name")
+    shared.add_argument("--curves", action="store_true", help="share the curves of runs as well")
+    shared.add_argument("--stop", action="store_true", help="stop, and delete what was shared")
     options = parser.parse_args(list(argv))
     return _ACTIONS[options.action](context, options)
 
@@ -160,8 +182,66 @@ def _leave(context: CommandContext, options: argparse.Namespace) -> int:
     return OK
 
 
+def _board(context: CommandContext, options: argparse.Namespace) -> int:
+    place = read_place(options.what)
+    with ExitStack() as stack:
+        folder = SharedFolder(
+            place, partial(site_connections(context.places, stack), place.site) if place.site else None
+        )
+        try:
+            rights = folder.make(options.group, options.students)
+            context.say(f"{options.what} is there now.")
+        except ProblemError as error:
+            if "exists" not in error.problems[0].text:
+                raise
+            rights = folder.rights()
+    raise_all(found for found in [rights.problem(options.what)] if found is not None)
+    who = f"the group {options.group}" if options.group else rights.owner
+    context.say(f"Each student can put files of his own there; {who} reads them, and no other student.")
+    return OK
+
+
+def _share(context: CommandContext, options: argparse.Namespace) -> int:
+    course = Courses(context.places).current()
+    if course is None or not course.board:
+        raise problem("course.absent", "No course with a board is followed here.", "Open the course.", "course")
+    sharing = Sharing(context.places.shared(course.id))
+    with ExitStack() as stack:
+        folder = folder_of(course, course.board, site_connections(context.places, stack))
+        if options.stop:
+            sharing.leave(folder)
+            context.say("Nothing is shared any more, and what was shared is deleted.")
+            return OK
+        if options.name:
+            sharing.join(options.name, options.curves, time.time())
+        if (member := sharing.member) is None:
+            raise problem("board.name", "You have not joined the board.", 'Join: --name "Anna Example"', "name")
+        known = {card.id: card for card in applied(course, cards(context.places, None, with_course=True)).exercises}
+        jobs = KeptJobs(context.places)
+        for run in kept_runs(context.places):
+            spec = kept_spec(run.folder)
+            if spec is not None and spec.course in ("", course.id) and spec.exercise in known:
+                history = read_run(run.folder)
+                state, _ = jobs.state(run.folder, history.fold)
+                sharing.note([line_of(history, state, spec, known[spec.exercise], time.time(), member.curves)])
+        sent = sharing.send(folder.checked())
+    context.say(f"{member.name} shares {'curves as well' if member.curves else 'progress'}; {sent:,} bytes were sent.")
+    return OK
+
+
 def _read(context: CommandContext, what: str) -> CourseFiles:
-    """The course that a person named: a path, or the id of an open one. Raises ``ProblemError``."""
+    """The course that a person named: a path, one on a site, or the id of an open one. Raises ``ProblemError``."""
+    if (place := read_place(what)).site:
+        with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="clew-course-") as into:
+            connection = site_connections(context.places, stack)(place.site)
+            above, _, name = place.path.rpartition("/")
+            folder = SharedFolder(SharedPlace(place.site, above or "/"), lambda: connection)
+            files, _ = folder.look(name, {})
+            for one in files:
+                if one.name == name and one.size <= MAX_BYTES and not one.refused:
+                    folder.fetch(one, Path(into, name))
+                    return read_course(Path(into, name))
+        raise problem("course.read", f"There is no course file {what} to read.", "Check its path.", what)
     path = Path(what).expanduser()
     if path.exists() or "/" in what or what.endswith(SUFFIX):
         return read_course(path)
@@ -177,4 +257,6 @@ _ACTIONS = {
     "list": _list,
     "export": _export,
     "leave": _leave,
+    "board": _board,
+    "share": _share,
 }

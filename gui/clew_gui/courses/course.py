@@ -104,9 +104,9 @@ def site_name(course: str, site: str) -> str:
     return site if site == course or site.startswith(f"{course}-") else f"{course}-{site}"
 
 
-def late_words(lesson: Lesson, when: float) -> str:
+def late_words(until: datetime | None, when: float) -> str:
     """Says by how much something came too late, in whole hours or days; empty if it did not."""
-    late = when - lesson.until.timestamp() if lesson.until is not None else 0.0
+    late = when - until.timestamp() if until is not None else 0.0
     if late <= 0:
         return ""
     return f"{late / 86400:.0f} days late" if late >= 2 * 86400 else f"{max(1, round(late / 3600))} h late"

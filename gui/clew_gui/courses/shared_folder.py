@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from clew_gui.courses.course import SharedPlace
+from clew_gui.courses.course import Course, SharedPlace, read_place, site_name
 from clew_gui.deploy import folder_there
 from clew_gui.deploy.remote_python import read_answer
 from clew_gui.sites.site_connection import SiteConnection
@@ -68,6 +69,13 @@ class Rights(msgspec.Struct, frozen=True):
         return Problem("board.rights", text, "The teacher makes one that does: clew course board", path)
 
 
+def folder_of(course: Course, text: str, connect: Callable[[str], SiteConnection]) -> SharedFolder:
+    """The shared folder that a course names; ``connect`` gives the connection to one of a person's sites."""
+    place = read_place(text)
+    site = site_name(course.id, place.site)
+    return SharedFolder(place, partial(connect, site) if place.site else None)
+
+
 class SharedFolder:
     """Reads and writes in ``place``. ``connect`` gives the connection to its site, where it has one; it may wait and
     raise ``ProblemError``, as everything here does."""
@@ -81,6 +89,17 @@ class SharedFolder:
         are beyond those that are read."""
         found = self._do("look", suffix=suffix, offsets=offsets, files=MOST_FILES, size=MOST_BYTES, room=_ROOM)
         return [msgspec.convert(one, SharedFile) for one in found["files"]], int(found["more"])
+
+    def fetch(self, one: SharedFile, path: Path) -> None:
+        """Bring a file here, whole."""
+        with path.open("wb") as file:
+            while (offset := file.tell()) < one.size:
+                words = {"offsets": {one.name: offset}, "files": 1, "size": one.size, "room": _PIECE}
+                (part,) = self._do("look", suffix=one.name, **words)["files"]
+                data = msgspec.convert(part, SharedFile).data
+                if not data:
+                    raise problem("board.damaged", f"{one.name} changed meanwhile.", "Try again.", one.name)
+                file.write(data)
 
     def rights(self) -> Rights:
         """Who may do what there."""
@@ -111,6 +130,12 @@ class SharedFolder:
             text = f"{path.name} arrived damaged in {self.place.path}."
             raise problem("board.damaged", text, "Hand in again.", self.place.path)
         return digest.hexdigest(), float(done["time"])
+
+    def checked(self) -> SharedFolder:
+        """Itself. Raises ``ProblemError`` where others could read, change or remove what is put there."""
+        if (found := self.rights().problem(self.place.path)) is not None:
+            raise ProblemError(found)
+        return self
 
     def _do(self, what: str, **words: Any) -> dict[str, Any]:
         question = {"do": what, "folder": self.place.path, **words}

@@ -48,6 +48,10 @@ class Places(msgspec.Struct, frozen=True):
         """The folder with the files of each course that was opened, by its id."""
         return self.home / "courses"
 
+    def shared(self, course: str) -> Path:
+        """The folder with what a student shares with the class of a course: lines for its board, and receipts."""
+        return self.home / "shared" / course
+
     @property
     def data(self) -> Path:
         """The user's cache of data sets."""

@@ -14,7 +14,6 @@ from clew_gui.base.settings import course_exercises, exercises_folder, local_set
 from clew_gui.base.student import signed
 from clew_gui.courses.course import (
     Course,
-    Lesson,
     SharedPlace,
     allocation_in,
     applied,
@@ -161,12 +160,11 @@ def test_a_job_asks_for_what_its_lesson_says() -> None:
 
 
 def test_late_is_said_in_hours_and_days() -> None:
-    lesson = course().lessons[0]
-    assert lesson.until is not None
-    end = lesson.until.timestamp()
-    words = [late_words(lesson, end + late) for late in (-1, 0, 1, 3600 * 5, 86400 * 4)]
+    until = course().lessons[0].until
+    assert until is not None
+    words = [late_words(until, until.timestamp() + late) for late in (-1, 0, 1, 3600 * 5, 86400 * 4)]
     assert words == ["", "", "1 h late", "5 h late", "4 days late"]
-    assert late_words(Lesson(title="x"), end) == ""
+    assert late_words(None, 1e10) == ""
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------

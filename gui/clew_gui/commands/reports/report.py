@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from clew_gui.base.student import keep_student, student_name
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, find_run
+from clew_gui.courses.store import Courses
 from clew_gui.jobs.job_book import job_book
 from clew_gui.reports.facts import RunSource, answered, keep_answer, read_answers, read_source
 from clew_gui.reports.handin import digest_of, file_name, write_handin
@@ -66,6 +68,7 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
     """``clew hand-in RUN… --student NAME``: says where the bundle is."""
     parser = _parser("clew hand-in", _HAND_IN)
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: named after exercise and student)")
+    parser.add_argument("--send", action="store_true", help="put it into the folder of the course that is followed")
     parser.add_argument("--json", action="store_true", help="one line of JSON with the file and its SHA-256")
     options = parser.parse_args(list(argv))
     made, sources = _made(context, options.runs, options.exercises, options.student)
@@ -73,11 +76,27 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         text = "A hand-in needs the name of its student."
         raise problem("handin.student", text, 'Give it once: clew hand-in RUN --student "Anna Example".', "student")
     path = Path(options.out).expanduser() if options.out else Path(file_name(made.facts))
+    course = Courses(context.places).current()
+    if options.send and (course is None or not course.hand_in):
+        text = "No course with a folder for hand-ins is followed here."
+        raise problem("course.absent", text, "Open the course, or leave out --send.", "send")
     write_handin(path, made, sources)
+    receipt = None
+    if options.send and course is not None:
+        from clew_gui.commands.sites.connections import site_connections  # SSH is loaded there
+        from clew_gui.courses.class_view import send_hand_in
+        from clew_gui.courses.shared_folder import folder_of
+
+        with ExitStack() as stack:
+            folder = folder_of(course, course.hand_in, site_connections(context.places, stack))
+            receipt = send_hand_in(course, folder, path, made.facts, context.places.shared(course.id))
     with path.open("rb") as file:
         digest = digest_of(file)
     if options.json:
-        context.say_json({"file": str(path), "sha256": digest, "goals": {g.id: g.reached for g in made.facts.goals}})
+        context.say_json(
+            {"file": str(path), "sha256": digest, "goals": {g.id: g.reached for g in made.facts.goals}}
+            | ({"receipt": receipt} if receipt is not None else {})
+        )
         return OK
     for goal in made.facts.goals:
         context.say(f"{'[x]' if goal.reached else '[ ]'} {goal.text}")
@@ -87,7 +106,7 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         context.say(
             f"{open_questions} {have} no answer yet: `clew answer {made.facts.exercises[0].id}` shows what is asked."
         )
-    context.say(f"Hand in this file: {path}")
+    context.say(receipt.words if receipt is not None else f"Hand in this file: {path}")
     return OK
 
 

@@ -86,19 +86,31 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
     return OK if verdict.ok else FAILED
 
 
-_CLASS = """Check all hand-ins of a folder and make the table of the class: goals, values, and what was altered.
+_CLASS = """Check all hand-ins of a folder and make the table of the class: goals, values, and what was altered. Without
+a folder the class of the followed course is shown: its board and its hand-ins; --live looks again each minute.
 
 A run that is in the hand-ins of two students is named."""
 
 
 def class_(context: CommandContext, argv: Sequence[str]) -> int:
-    """``clew class DIR``: 0 when every hand-in is as it was recorded."""
+    """``clew class [DIR]``: 0 when every hand-in is as it was recorded."""
     parser = Parser("clew class", _CLASS)
-    parser.add_argument("folder", metavar="DIR", type=Path, help=f"where the files are (*{SUFFIX}), at any depth")
+    about = f"where the files are (*{SUFFIX}), at any depth"
+    parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=about)
     _add_checks(parser)
     parser.add_argument("--html", metavar="FILE", help="write the table as a page")
     parser.add_argument("--csv", metavar="FILE", help="write the table as CSV")
+    parser.add_argument("--live", action="store_true", help="the course's class, looked at each minute")
+    parser.add_argument("--json", action="store_true", help="the course's class as one line of JSON")
+    parser.add_argument("--no-names", action="store_true", help="the course's class without names, for a projector")
     options = parser.parse_args(list(argv))
+    if options.folder is None:
+        from clew_gui.commands.reports.class_live import class_of_course  # SSH is loaded there
+
+        def check(path: Path) -> HandinVerdict:
+            return _check(context, path, options.exercises, options.rerun, options.data)
+
+        return class_of_course(context, options, check)
     folder = options.folder.expanduser()
     bundles = sorted(folder.rglob(f"*{SUFFIX}")) if folder.is_dir() else []
     if not bundles:

@@ -1,0 +1,199 @@
+"""The class as a teacher sees it: students by exercises, who is stuck, and what was handed in, from board and files."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from clew_gui.courses.board import Member, RunOnBoard, headline
+from clew_gui.courses.course import Course, closes, late_words
+from clew_gui.courses.shared_folder import SharedFile, SharedFolder
+from clew_gui.reports.check import HandinVerdict
+from clew_gui.reports.class_table import class_rows
+from clew_gui.reports.facts import ReportFacts
+from clew_gui.reports.handin import SUFFIX, file_name
+from clew_shared.base.foreign import from_json, read_file
+from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.cards import ExerciseCard
+
+MOST_BYTES = 64 << 20
+"""Bytes of a hand-in that is fetched: a hundred times a usual one."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A student's work on one exercise: the state of the latest run, the best value so far (None: none), how many of
+    the goals are reached, and the part of the run that is done, from 0 to 1."""
+
+    state: str = ""
+    best: float | None = None
+    goals: int = 0
+    done: float = 0.0
+
+
+class HandedIn(msgspec.Struct, frozen=True):
+    """A hand-in: the file, who put it there by the file system, when (seconds since 1970), how much too late it was in
+    words, what the check said, and the goals in words."""
+
+    file: str
+    owner: str
+    time: float
+    late: str
+    checked: str
+    ok: bool
+    student: str = ""
+    goals: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One student: ``name`` is what he says, ``owner`` the account that the file system names."""
+
+    name: str
+    owner: str
+    cells: dict[str, Cell]
+    stuck: str = ""
+    seen: float = 0.0
+    handed: tuple[HandedIn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def class_view(
+    course: Course, cards: Sequence[ExerciseCard], members: Iterable[Member], handed: Iterable[HandedIn], now: float
+) -> list[StudentRow]:
+    """The rows by name. What was handed in belongs to the member with the same account; where nobody has it, the row
+    has the name that the hand-in gives."""
+    files = list(handed)
+    exercises = [card for card in cards if course.lesson_of(card.id) is not None]
+    rows = []
+    for member in members:
+        mine = [one for one in files if one.owner == member.owner and member.owner]
+        mine = [one for one in mine if one.student == member.name] or mine  # several share an account in a lab room
+        files = [one for one in files if one not in mine]
+        notes = (f"{member.strange} lines are not Clew's",) if member.strange else ()
+        rows.append(
+            StudentRow(
+                name=member.name or member.file,
+                owner=member.owner,
+                cells={card.id: cell for card in exercises if (cell := _cell(card, member)) is not None},
+                stuck=member.stuck(now),
+                seen=member.seen,
+                handed=tuple(mine),
+                notes=(*notes, *((f"not read: {member.refused}",) if member.refused else ())),
+            )
+        )
+    for name, owner in dict.fromkeys((one.student or one.file, one.owner) for one in files):
+        theirs = tuple(one for one in files if (one.student or one.file, one.owner) == (name, owner))
+        rows.append(StudentRow(name=name, owner=owner, cells={}, handed=theirs))
+    return sorted(rows, key=lambda row: (row.name.casefold(), row.owner))
+
+
+def _cell(card: ExerciseCard, member: Member) -> Cell | None:
+    runs = member.of(card.id)
+    if not runs:
+        return None
+    last = runs[-1].line
+    metric = headline(card)
+    values = [one.line.best for one in runs if one.line.best is not None]
+    best = (min if metric is not None and metric.better == "lower" else max)(values, default=None)
+    known = member.reached(card.id) & {goal.id for goal in card.goals}
+    return Cell(last.state, best, len(known), min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
+
+
+def shared_curves(members: Iterable[Member], exercise: str) -> dict[str, RunOnBoard]:
+    """Everybody's best run of an exercise whose curve is shared, by name: what a race of the class draws."""
+    found = {}
+    for member in members:
+        if runs := [one for one in member.of(exercise) if one.line.points]:
+            found[f"{member.name} ({member.owner})" if member.owner else member.name] = runs[-1]
+    return found
+
+
+# --- Hand-ins ---------------------------------------------------------------------------------------------------------
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What a student gets for a hand-in: its file in the folder of the class, the SHA-256, when it arrived there, and
+    until when another one may replace it (seconds since 1970; 0: no limit)."""
+
+    file: str
+    sha256: str
+    time: float
+    until: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """The receipt for people."""
+        end = f" You can replace it until {_clock(self.until)}." if self.until > self.time else ""
+        late = " It came after the time for it." if 0 < self.until <= self.time else ""
+        return f"Handed in on {_clock(self.time)} as {self.file}, SHA-256 {self.sha256}.{late}{end}"
+
+
+def _clock(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
+def send_hand_in(course: Course, folder: SharedFolder, bundle: Path, facts: ReportFacts, kept: Path) -> Receipt:
+    """Put a bundle into the folder of the class, in place of an earlier one with these exercises, and keep the receipt
+    in the folder ``kept``. Raises ``ProblemError``."""
+    path = kept / "receipts.json"
+    known: dict[str, Receipt] = from_json(read_file(path, 1 << 20), dict[str, Receipt]) if path.exists() else {}
+    about = ", ".join(one.id for one in facts.exercises)
+    # Nobody can guess the name, so nobody can take it before.
+    usual = f"{file_name(facts).removesuffix(SUFFIX)}-{secrets.token_hex(8)}{SUFFIX}"
+    name = known[about].file if about in known else usual
+    digest, time = folder.checked().put(name, bundle)
+    until = closes(course, [one.id for one in facts.exercises])
+    receipt = Receipt(name, digest, time, until.timestamp() if until is not None else 0.0)
+    make_private(kept)
+    write_private(path, msgspec.json.encode(known | {about: receipt}))
+    return receipt
+
+
+class HandInFolder:
+    """The hand-ins in a folder of the class; each is fetched and checked once by ``check``."""
+
+    def __init__(self, course: Course, folder: SharedFolder, check: Callable[[Path], HandinVerdict]) -> None:
+        self._course, self._folder, self._check = course, folder, check
+        self._checked: dict[SharedFile, HandinVerdict] = {}
+
+    def refresh(self) -> list[HandedIn]:
+        """All that are there now. Raises ``ProblemError`` where the folder cannot be read."""
+        there, _ = self._folder.look(SUFFIX, {})
+        self._checked = {one: self._checked.get(one) or self._verdict(one) for one in there}
+        rows = {row.file: row for row in class_rows([(one.name, verdict) for one, verdict in self._checked.items()])}
+        return [
+            HandedIn(
+                file=one.name,
+                owner=one.owner,
+                time=one.time,
+                late=self._late(one, verdict),
+                checked=rows[one.name].checked,
+                ok=rows[one.name].ok,
+                student=rows[one.name].student,
+                goals=rows[one.name].goals,
+                notes=(*rows[one.name].problems, *rows[one.name].shared, *rows[one.name].processes),
+            )
+            for one, verdict in self._checked.items()
+        ]
+
+    def _verdict(self, one: SharedFile) -> HandinVerdict:
+        try:
+            if one.refused or one.size > MOST_BYTES:
+                why = one.refused or f"it has {one.size:,} bytes"
+                raise problem("handin.read", f"{one.name} is not read: {why}.", "Ask for the file again.", one.name)
+            with tempfile.TemporaryDirectory(prefix="clew-class-") as into:
+                path = Path(into, "hand-in" + SUFFIX)
+                self._folder.fetch(one, path)
+                return self._check(path)
+        except ProblemError as error:
+            return HandinVerdict(problems=error.problems)
+
+    def _late(self, one: SharedFile, verdict: HandinVerdict) -> str:
+        exercises = [known.id for known in verdict.facts.exercises] if verdict.facts is not None else []
+        return late_words(closes(self._course, exercises), one.time)
