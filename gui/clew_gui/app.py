@@ -19,6 +19,8 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from clew_gui.base.settings import SettingsFile, local_settings
+from clew_gui.courses.course_file import COURSE
+from clew_gui.courses.course_file import SUFFIX as COURSE_SUFFIX
 from clew_gui.jobs.manager import JobManager, open_manager
 from clew_gui.session.links.inbox import LinkState, LinkStatus
 from clew_gui.session.run_record import run_record
@@ -29,6 +31,7 @@ from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.course_actions import CourseActions
 from clew_gui.views.actions.files import DroppedFiles
 from clew_gui.views.actions.menus import MENUS, join, why_not
 from clew_gui.views.actions.processes import DataChecker, HandinCheck
@@ -88,7 +91,8 @@ class Program(QObject):
         window.next_run.data_choice.start_check(self.checker.check)
         self._recall()
         self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
-        self.actions = WindowActions(app, window, self.controller, places, self.sites)
+        courses = CourseActions(window, self.controller, places, manager)
+        self.actions = WindowActions(app, window, self.controller, places, self.sites, courses)
         self.tabs = [tab(window, self.controller, places) for tab in TABS]
         self.tab(CompareTab).recall(self.state.compare)
         join(window.actions_, self.actions)
@@ -128,10 +132,14 @@ class Program(QObject):
         self.open_file(file)
 
     def open_file(self, file: str) -> None:
-        """Show a recording, which is a folder, open an exercise's file or check a hand-in; nothing if it is empty."""
+        """Show a recording, which is a folder, open a course or an exercise's file, or check a hand-in; nothing for
+        an empty text."""
         if not file:
             return
         path, actions = Path(file), self.actions
+        if path.suffix == COURSE_SUFFIX or (path / COURSE).is_file():
+            actions.courses.open(path)
+            return
         opened = actions.open_source if path.suffix == ".py" else self.handins.open
         (actions.recordings.show_recording if path.is_dir() else opened)(path)
 

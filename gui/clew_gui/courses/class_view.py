@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.courses.board import Member, RunOnBoard, headline
 from clew_gui.courses.course import Course, closes, late_words
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
@@ -18,9 +19,11 @@ from clew_gui.reports.class_table import class_rows
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import SUFFIX, file_name
 from clew_shared.base.foreign import from_json, read_file
+from clew_shared.base.number_words import quantity
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import ExerciseCard
+from clew_shared.journal.events import RunState
 
 MOST_BYTES = 64 << 20
 """Bytes of a hand-in that is fetched: a hundred times a usual one."""
@@ -105,12 +108,40 @@ def _cell(card: ExerciseCard, member: Member) -> Cell | None:
     return Cell(last.state, best, len(known), min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
 
 
+CLASS_HEADS = ("Student", "Account", "Stuck")
+"""The columns before those of the exercises."""
+
+
+def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names: bool) -> list[list[str]]:
+    """The class in words, the heads first; without ``names`` students are only counted."""
+    used = [card for card in cards if any(card.id in row.cells for row in rows)]
+    table = [[*CLASS_HEADS, *(card.title for card in used), "Handed in", "Seen"]]
+    for number, row in enumerate(rows, 1):
+        who = (row.name, row.owner) if names else (f"Student {number}", "")
+        handed = "; ".join(", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed)
+        seen = _clock(row.seen) if row.seen else ""
+        table.append([*who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
+    return table
+
+
+def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
+    """A student's work on an exercise in a few words: ``Training 40 %, 91.2 %, 1 of 2 goals``."""
+    if cell is None:
+        return ""
+    metric = headline(card)
+    best = quantity(cell.best, metric.format) if cell.best is not None and metric is not None else ""
+    state = next((words for state, words in STATE_WORDS.items() if state == cell.state), "?")
+    done = f" {cell.done:.0%}" if cell.state == RunState.RUNNING and cell.done else ""
+    goals = f"{cell.goals} of {len(card.goals)} goals" if card.goals else ""
+    return ", ".join(filter(None, (state + done, best, goals)))
+
+
 def shared_curves(members: Iterable[Member], exercise: str) -> dict[str, RunOnBoard]:
     """Everybody's best run of an exercise whose curve is shared, by name: what a race of the class draws."""
     found = {}
     for member in members:
         if runs := [one for one in member.of(exercise) if one.line.points]:
-            found[f"{member.name} ({member.owner})" if member.owner else member.name] = runs[-1]
+            found[member.name] = runs[-1]
     return found
 
 

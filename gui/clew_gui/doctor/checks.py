@@ -63,6 +63,9 @@ CHECKS: tuple[Check[Diagnosis], ...] = (
     Check("node.port", "Port there", node_job.port_there, "", ("node", "node.python"), True),
 )
 
+CLASS = Check("class", "Folders of the class", home.protected)
+"""Only where the followed course has any."""
+
 HERE: tuple[Check[ThisComputer], ...] = (
     Check("python", "Python", this_computer.python, "this Python will not do", ()),
     Check("window", "Window", this_computer.window, "", ()),
@@ -97,6 +100,7 @@ def examine(
     diagnosis = Diagnosis(name, site, places, prompter, stop)
     try:
         yield from check_route(diagnosis)
-        yield from follow(diagnosis, CHECKS, want_job)
+        with_class = (*CHECKS, CLASS) if home.class_folders(name, places) else CHECKS
+        yield from follow(diagnosis, with_class, want_job)
     finally:
         diagnosis.close()

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 import time
 
+from clew_gui.courses.course import read_place, site_name
+from clew_gui.courses.shared_folder import SharedFolder
+from clew_gui.courses.store import Courses
 from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, wrong
 from clew_gui.sites.site_connection import explain_write_error
 from clew_shared.base.number_words import in_bytes
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 
 LEAST_BYTES = 300_000_000
 """The bytes that the agent, its small packages and some runs with checkpoints need."""
@@ -105,6 +110,27 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
         if hard or soft:
             found.append((cells[0], used, hard or soft))
     return found
+
+
+def class_folders(name: str, places: Places) -> list[SharedFolder]:
+    """The folders on the site ``name`` in which the class of the followed course meets."""
+    course = Courses(places).current()
+    if course is None:
+        return []
+    named = ((text, read_place(text).site) for text in (course.board, course.hand_in))
+    return [SharedFolder(read_place(text)) for text, site in named if site and site_name(course.id, site) == name]
+
+
+def protected(diagnosis: Diagnosis) -> CheckResult:
+    """Whether the folders of a class protect what a student puts there."""
+    folders = class_folders(diagnosis.name, diagnosis.places)
+    try:
+        for one in folders:
+            SharedFolder(one.place, lambda: diagnosis.connection).checked()
+    except ProblemError as error:
+        return wrong(error.problems[0].text, error.problems[0].hint, error.problems[0].code)
+    paths = " and ".join(one.place.path for one in folders)
+    return fine(f"Each student can write to {paths}, and only the teacher reads it.")
 
 
 def clock(diagnosis: Diagnosis) -> CheckResult:

@@ -13,14 +13,13 @@ from rich.table import Table
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext
 from clew_gui.commands.sites.connections import site_connections
-from clew_gui.courses.board import Board, headline
-from clew_gui.courses.class_view import HandInFolder, StudentRow, class_view
+from clew_gui.courses.board import Board
+from clew_gui.courses.class_view import HandInFolder, StudentRow, class_table, class_view
 from clew_gui.courses.course import Course
 from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.reports.check import HandinVerdict
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.number_words import duration, quantity
 from clew_shared.base.problem import problem
 from clew_shared.cards import ExerciseCard
 
@@ -64,31 +63,12 @@ def _show(
     if options.json:
         context.say_json({"course": course.id, "time": time.time(), "students": rows})
         return
-    now = time.time()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    used = [card for card in known if any(card.id in row.cells for row in rows)]
-    for title in ("Student", "Account", *(card.title for card in used), "Stuck", "Handed in", "Seen"):
-        table.add_column(title)
-    for number, row in enumerate(rows, 1):
-        name = f"Student {number}" if options.no_names else row.name
-        seen = f"{duration(round(now - row.seen))} ago" if row.seen else ""
-        handed = "; ".join(filter(None, (", ".join(filter(None, (one.checked, one.late))) for one in row.handed)))
-        cells = (name, "" if options.no_names else row.owner, *(cell_words(row, card) for card in used))
-        table.add_row(*map(on_one_line, (*cells, row.stuck, handed, seen)))
+    heads, *lines = class_table(rows, known, names=not options.no_names)
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
+    for cells in lines:
+        table.add_row(*map(on_one_line, cells))
     context.say(f"{course.title}: {len(rows)} students, {sum(bool(row.stuck) for row in rows)} stuck")
     context.console().print(table)
     for row in () if options.no_names else rows:
         for note in (*row.notes, *(f"{one.file}: {text}" for one in row.handed for text in one.notes)):
             context.say(on_one_line(f"{row.name}: {note}"))
-
-
-def cell_words(row: StudentRow, card: ExerciseCard) -> str:
-    """A student's work on an exercise in a few words: ``running 40 %, 91.2 %, 1 of 2``."""
-    cell = row.cells.get(card.id)
-    if cell is None:
-        return ""
-    metric = headline(card)
-    best = quantity(cell.best, metric.format) if cell.best is not None and metric is not None else ""
-    done = f" {cell.done:.0%}" if cell.state == "RUNNING" and cell.done else ""
-    goals = f"{cell.goals} of {len(card.goals)}" if card.goals else ""
-    return ", ".join(filter(None, (f"{cell.state.lower()}{done}", best, goals)))

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from clew_gui.commands.context import Parser
+from clew_gui.courses.course import allocation_in
+from clew_gui.courses.store import Courses
 from clew_gui.jobs.held import job_for
 from clew_gui.jobs.job import Place
 from clew_gui.jobs.job_book import job_book
@@ -86,7 +88,8 @@ def read_place(places: Places, options: argparse.Namespace, spec: RunSpec) -> Pl
         return None
     site = site_store(places).load(options.site)
     exercises = str(Path(options.exercises).expanduser().absolute()) if options.exercises else ""
-    allocation = for_run(build_allocation(site.allocation, given_allocation(options)), spec)
+    usual = allocation_in(Courses(places).current(), spec.exercise, site.allocation)
+    allocation = for_run(build_allocation(usual, given_allocation(options)), spec)
     data = spec.data if Path(spec.data).is_absolute() else ""
     bare = not (data or exercises)  # files are brought by a job of the run's own
     book = job_book(places)

@@ -6,13 +6,16 @@ Whatever happens changes the model; then ``refresh`` shows it in every panel tha
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
 from clew_gui.courses.course import Course
+from clew_gui.courses.shared_folder import SharedFolder
 from clew_gui.courses.store import Courses
+from clew_gui.reports.facts import RunSource
+from clew_gui.reports.page import LabReport
 from clew_gui.session.intake import Changes
 from clew_gui.session.session import Session
 from clew_gui.views.actions.model import WindowModel
@@ -126,6 +129,10 @@ class WindowController(QObject):
         self._started: set[str] = set()
         """The runs that were started here and have not ended."""
         self._listed = False
+        self.course_folder: Callable[[str, bool], SharedFolder] | None = None
+        """Gives a shared folder of the followed course; ``True``: a person may be asked to log in for it."""
+        self.hand_in: Callable[[LabReport, Sequence[RunSource]], bool] = lambda _report, _sources: False
+        """Hands in to the followed course; False where there is none."""
         self.quiet: frozenset[str] = frozenset()
         """The codes of problems that are not shown now."""
         window.lab.fill(self.model.catalogue)

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QMimeData, QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QDropEvent
 
+from clew_gui.courses.course_file import SUFFIX as COURSE_SUFFIX
 from clew_gui.reports.handin import SUFFIX
 from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.theme.dialog import ask_place
@@ -81,5 +82,5 @@ class DroppedFiles(QObject):
 def _opened(data: QMimeData) -> str:
     """The path of the one file or folder; empty if it is none that the window opens."""
     paths = [url.toLocalFile() for url in data.urls()]
-    fits = len(paths) == 1 and (paths[0].endswith((".py", SUFFIX)) or Path(paths[0]).is_dir())
+    fits = len(paths) == 1 and (paths[0].endswith((".py", SUFFIX, COURSE_SUFFIX)) or Path(paths[0]).is_dir())
     return paths[0] if fits else ""

@@ -16,6 +16,7 @@ from clew_gui.base.tokens import DARK, LIGHT, Theme
 from clew_gui.sites.own_job import course_machine, machines
 from clew_gui.sites.store import site_store
 from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.actions.course_actions import CourseActions
 from clew_gui.views.actions.dialogs import (
     AgentSettings,
     CodeDialog,
@@ -63,10 +64,17 @@ class WindowActions(QObject):
     """What the menus and buttons do, here or in an object of its own."""
 
     def __init__(
-        self, app: QApplication, window: MainWindow, controller: WindowController, places: Places, sites: SiteActions
+        self,
+        app: QApplication,
+        window: MainWindow,
+        controller: WindowController,
+        places: Places,
+        sites: SiteActions,
+        courses: CourseActions,
     ) -> None:
         super().__init__(window)
-        self._app, self.window, self.controller, self._places, self.sites = app, window, controller, places, sites
+        self._app, self.window, self.controller, self._places = app, window, controller, places
+        self.sites, self.courses = sites, courses
         self.studies = StudyActions(window, controller, places)
         self.recordings = Recordings(window, controller)
         self.runs = RunActions(window, controller)

@@ -113,6 +113,8 @@ class NextRun(QWidget):
 
     def _make_controls(self) -> None:
         appearance = self._appearance
+        self.lesson_presets: Mapping[str, str] = {}
+        """The presets with which a course begins exercises, by exercise."""
         self.preset = combo([], "Preset")
         self.preset.setToolTip("Named sets of values for this exercise")
         self.preset.activated.connect(
@@ -201,7 +203,7 @@ class NextRun(QWidget):
             self.data_choice.take_of_preset(data if data == draft.data else "")
             self.show_spec(draft)
         else:
-            self._use_preset(SLIDES)
+            self._use_preset(self.lesson_presets.get(card.id, SLIDES))
 
     def _replace_form(self, card: ExerciseCard) -> None:
         """Shows an exercise's own forms. They are kept as long as they have the fields of its card: a file can be read

@@ -3,7 +3,7 @@ away."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -162,6 +162,8 @@ class WhereBox(QWidget):
         self._wanted = HERE
         self._changes: dict[str, Mapping[str, Value]] = {}
         self._exercise = ""
+        self.in_lesson: Callable[[str, AllocationRequest], AllocationRequest] = lambda _exercise, usual: usual
+        """What jobs of an exercise ask for instead of what their site says, as its lesson in a course may."""
         self.form: WhereForm | None = None
         self.combo = combo([(HERE, THIS.title)], "Where to run")
         self.combo.setToolTip("This computer, a site, or a node that is held for you")
@@ -239,12 +241,20 @@ class WhereBox(QWidget):
         if exercise != self._exercise:
             self._keep_changes()
             self._exercise = exercise
-            if self.form is not None:
+            site = self.choice().site
+            if self.form is None or site is None:
+                return
+            if self.in_lesson(exercise, site.allocation) == self.form.site.allocation:
                 self.form.take(self._changes_of(self.form.name))
+            else:
+                self._make_form()
 
     def _show(self) -> None:
-        """Shows the form of the chosen site, made when the site is chosen for the first time."""
+        """Shows the form of the chosen site."""
         self._keep_changes()
+        self._make_form()
+
+    def _make_form(self) -> None:
         if self.form is not None:
             self._box.removeWidget(self.form)
             self.form.hide()
@@ -252,7 +262,9 @@ class WhereBox(QWidget):
             self.form = None
         chosen = self.choice()
         if chosen.site is not None and not chosen.job:
-            self.form = WhereForm(self._appearance, chosen.name, chosen.site, self._changes_of(chosen.name))
+            usual = self.in_lesson(self._exercise, chosen.site.allocation)
+            site = msgspec.structs.replace(chosen.site, allocation=usual)
+            self.form = WhereForm(self._appearance, chosen.name, site, self._changes_of(chosen.name))
             self.form.changed.connect(self.changed)
             self.form.script.clicked.connect(self.script_asked)
             self._box.addWidget(self.form)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFrame, QHeaderView, QLineEdit, QToolButton, QTree
 
 from clew_gui.views.presentation.words import WAITS
 from clew_gui.views.theme.icons import icon
-from clew_gui.views.theme.parts import Appearance, IconButton, ProgressBar, column, label, native_keys, row
+from clew_gui.views.theme.parts import Appearance, Elided, IconButton, ProgressBar, column, label, native_keys, row
 from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import Catalogue, ExerciseCard
@@ -281,10 +281,15 @@ class LabPanel(QWidget):
         self.none.hide()
         self.search.returnPressed.connect(self._open_found)
         self.fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
-        title = row(label("Deep learning lab", "strong"), None, self.done, self.fold, gap=4)
+        self._title = Elided("Deep learning lab", "strong")
+        title = row(self._title, None, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
         body = row(self.tree, margins=(8, 0, 8, 0))
         column(head, self.none, body, gap=0, parent=self).setStretchFactor(body, 1)
+
+    def show_course(self, title: str) -> None:
+        """Say which course is followed; empty for none."""
+        self._title.set_text(title or "Deep learning lab")
 
     def _search(self, text: str) -> None:
         found = self.tree.search(text)

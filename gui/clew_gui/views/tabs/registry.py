@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from clew_gui.views.presentation.menu_entries import Menus
+from clew_gui.views.tabs.class_tab import ClassTab
 from clew_gui.views.tabs.cluster import ClusterTab
 from clew_gui.views.tabs.compare import CompareTab
 from clew_gui.views.tabs.report import ReportTab
 from clew_gui.views.tabs.speedup import SpeedupTab
 from clew_gui.views.tabs.tab import Tab
 
-TABS: Final[tuple[type[Tab], ...]] = (CompareTab, SpeedupTab, ClusterTab, ReportTab)
+TABS: Final[tuple[type[Tab], ...]] = (CompareTab, SpeedupTab, ClusterTab, ReportTab, ClassTab)
 
 
 def with_tabs(menus: Menus, tabs: tuple[type[Tab], ...]) -> Menus:

@@ -1,0 +1,249 @@
+"""Courses in the window: open, follow and leave one, share with its class, and hand in to its folder."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QCheckBox, QLineEdit
+
+from clew_gui.base.student import student_name
+from clew_gui.courses.board import Sharing, line_of
+from clew_gui.courses.class_view import Receipt, send_hand_in
+from clew_gui.courses.course import allocation_in
+from clew_gui.courses.course_file import SUFFIX, CourseFiles, read_course, what_it_adds
+from clew_gui.courses.shared_folder import SharedFolder, folder_of
+from clew_gui.courses.store import Courses
+from clew_gui.jobs.manager import JobManager
+from clew_gui.reports.facts import RunSource
+from clew_gui.reports.handin import file_name, write_handin
+from clew_gui.reports.page import LabReport
+from clew_gui.sites.site_connection import SiteConnection
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
+from clew_gui.views.theme.dialog import FittedDialog, Question, ask_file
+from clew_gui.views.theme.parts import Button, CodeText, label, row
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError, problem
+from clew_shared.spec import MAX_NAME
+
+_EACH_S = 15
+"""Seconds between two times that what changed is shared."""
+_SHARED = (
+    "Your teacher sees the name below, and of each run of this course: exercise, state, progress, best value, goals "
+    "and when it last changed. Other students cannot read it. It stops, and is deleted, when you say so here."
+)
+
+
+class CourseActions(QObject):
+    """Everything that the window does about courses. ``manager`` None: this session talks to no sites."""
+
+    def __init__(
+        self, window: MainWindow, controller: WindowController, places: Places, manager: JobManager | None
+    ) -> None:
+        super().__init__(window)
+        self._window, self._controller, self._places, self._manager = window, controller, places, manager
+        self._courses = Courses(places)
+        self._sharing: Sharing | None = None
+        self._work: BackgroundWork[int] | None = None
+        self._seconds = 0
+        controller.course_folder = self.folder
+        controller.hand_in = self.hand_in
+        controller.second.connect(self._tick)
+        self._follow()
+
+    # --- Which course -------------------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Shows the course of the settings: its exercises, its name, its board."""
+        course, form = self._courses.current(), self._window.next_run
+        form.lesson_presets = {one.id: one.preset for _, one in course.assigned() if one.preset} if course else {}
+        form.where.in_lesson = partial(allocation_in, course)
+        if self._controller.model.course != course:
+            self._controller.follow_course(course)
+            self._controller.model.session.renew_agent()
+        self._window.lab.show_course(course.title if course is not None else "")
+        self._sharing = Sharing(self._places.shared(course.id)) if course is not None and course.board else None
+        self._window.actions_["share"].setEnabled(self._sharing is not None)
+
+    def _do(self, what: Callable[[], object]) -> None:
+        try:
+            what()
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+        self._follow()
+
+    def ask_file(self) -> None:
+        """Asks for a course file."""
+        ask_file(self._window, "Open a course", f"Course (*{SUFFIX})", self.open)
+
+    def open(self, path: Path) -> None:
+        """Shows all that the course in a file or folder adds, and opens it if a person agrees."""
+        try:
+            found = read_course(path)
+        except ProblemError as error:
+            self._window.messages.show_problems(error.problems)
+            return
+        sentence = "All of this comes with the course. Open it if you trust who gave it to you."
+        text = CodeText("What the course adds")
+        text.setPlainText("\n".join(what_it_adds(found)))
+        text.setMinimumSize(480, 300)
+        title = f"Open {found.course.title}?"
+        dialog = Question(self._window, self._window.appearance, title, sentence, "Open", content=(text,))
+        dialog.accepted.connect(partial(self._opened, found))
+        dialog.open()
+
+    def _opened(self, found: CourseFiles) -> None:
+        self._do(lambda: self._courses.open(found, consent=True))
+        self._window.messages.show_note(f"{found.course.title} is open: its lessons are at the left.")
+
+    def choose(self) -> None:
+        """Shows the open courses, to follow or leave one, or to open another."""
+        CoursesDialog(self._window, self._courses, self._do, self.ask_file).open()
+
+    # --- The folders of a class ---------------------------------------------------------------------------------------
+
+    def folder(self, text: str, asked: bool) -> SharedFolder:
+        """The shared folder that the followed course names; ``asked``: a person may be asked to log in for it."""
+        course, manager = self._courses.current(), self._manager
+
+        def connect(site: str) -> SiteConnection:
+            if manager is None:
+                raise problem("ssh.lost", "This window talks to no sites.")
+            access = manager.watch_of(site).access
+            if asked:
+                access.allow_prompts()
+            return access.connected()
+
+        if course is None:
+            raise problem("course.absent", "No course is followed.", "Open one: Lab > Courses.")
+        return folder_of(course, text, connect)
+
+    def hand_in(self, report: LabReport, sources: Sequence[RunSource]) -> bool:
+        """Hand in to the course's folder, with a receipt; False where the course has none."""
+        course = self._courses.current()
+        if course is None or not course.hand_in:
+            return False
+        folder, kept = self.folder(course.hand_in, asked=True), self._places.shared(course.id)
+
+        def send() -> Receipt:
+            with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
+                bundle = write_handin(Path(into, file_name(report.facts)), report, sources)
+                return send_hand_in(course, folder, bundle, report.facts, kept)
+
+        messages = self._window.messages
+        messages.show_note(f"Handing in to {course.hand_in}…")
+        done = lambda receipt: messages.show_note(receipt.words)  # noqa: E731
+        call_elsewhere(self, "hand in", send, done, messages.show_problems)
+        return True
+
+    # --- Sharing ------------------------------------------------------------------------------------------------------
+
+    def share(self) -> None:
+        """Asks what to share with the class, or to stop."""
+        course, sharing = self._courses.current(), self._sharing
+        if course is None or sharing is None:
+            return
+        member = sharing.member
+        name = QLineEdit(member.name if member is not None else student_name(self._places))
+        name.setMaxLength(MAX_NAME)
+        name.setAccessibleName("Name on the board")
+        curves = QCheckBox("Share the curves of my runs as well")
+        curves.setChecked(member is not None and member.curves)
+        window, title = self._window, f"Share with the class of {course.title}?"
+        stop = Button(window.appearance, "Stop sharing", "quiet", "stop")
+        stop.setVisible(member is not None)
+        dialog = Question(window, window.appearance, title, _SHARED, "Share", content=(name, curves, stop))
+        stop.clicked.connect(dialog.reject)
+        stop.clicked.connect(self._stop)
+        dialog.accepted.connect(lambda: self._join(sharing, name.text(), curves.isChecked()))
+        dialog.open()
+
+    def _join(self, sharing: Sharing, name: str, curves: bool) -> None:
+        self._do(lambda: sharing.join(name, curves, time.time()))
+        self._note(sharing)
+        self._send(asked=True)
+
+    def _stop(self) -> None:
+        course, sharing = self._courses.current(), self._sharing
+        if course is None or sharing is None:
+            return
+        folder, messages = self.folder(course.board, asked=True), self._window.messages
+
+        def gone(_: None) -> None:
+            messages.show_note("Nothing is shared any more, and what was shared is deleted.")
+
+        call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), gone, messages.show_problems)
+
+    def _tick(self) -> None:
+        self._seconds += 1
+        if self._sharing is not None and self._seconds % _EACH_S == 0 and self._sharing.member is not None:
+            self._note(self._sharing)
+            self._send(asked=False)
+
+    def _note(self, sharing: Sharing) -> None:
+        model, member, now = self._controller.model, sharing.member, time.time()
+        curves = member is not None and member.curves
+        sharing.note(
+            line_of(run.history, run.state, run.spec, card, now, curves)
+            for card in model.catalogue.exercises
+            for run in model.runs(card)
+            if run.reading is None
+        )
+
+    def _send(self, asked: bool) -> None:
+        """Brings the board up to date by the connection that is there; what cannot be sent now is sent later."""
+        course, sharing = self._courses.current(), self._sharing
+        if course is None or sharing is None or self._work is not None or sharing.member is None:
+            return
+        folder = self.folder(course.board, asked)
+
+        def ended(_: object) -> None:
+            self._work = None
+
+        def failed(problems: object) -> None:
+            self._work = None
+            if asked:
+                self._window.messages.show_problems(problems)  # type: ignore[arg-type]
+
+        self._work = call_elsewhere(self, "share", lambda: sharing.send(folder.checked()), ended, failed)
+
+
+class CoursesDialog(FittedDialog):
+    """The open courses, each with a button that follows and one that leaves it."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        courses: Courses,
+        do: Callable[[Callable[[], object]], None],
+        open_file: Callable[[], None],
+    ) -> None:
+        super().__init__(window, "Courses", "The lab at the left follows one course, or shows all exercises.")
+        current = courses.current()
+        follows = current.id if current is not None else ""
+        entries = [("", "All exercises")]
+        entries += [(one.id, one.found.course.title if one.found is not None else one.id) for one in courses.all()]
+        for course, title in entries:
+            buttons = []
+            for words, act in (("Follow", courses.use), ("Leave", courses.leave)):
+                button = Button(window.appearance, words)
+                button.setAccessibleName(f"{words} {title}")
+                button.clicked.connect(partial(self._done, do, partial(act, course)))
+                button.setVisible(words == "Follow" or bool(course))
+                button.allow(words == "Leave" or course != follows, "It is followed now")
+                buttons.append(button)
+            self.add(row(label(title, "strong" if course == follows else "body"), None, *buttons, gap=8))
+        another = Button(window.appearance, "Open a course…", "", "folder")
+        another.clicked.connect(self.accept)
+        another.clicked.connect(open_file)
+        self.finish(another, None, self.close_button(window.appearance))
+
+    def _done(self, do: Callable[[Callable[[], object]], None], act: Callable[[], object], _on: bool = False) -> None:
+        self.accept()
+        do(act)

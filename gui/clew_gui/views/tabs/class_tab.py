@@ -1,0 +1,150 @@
+"""The Class tab, for the teacher of the course that is followed: students by exercises, who is stuck, and the race."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from PySide6.QtWidgets import QCheckBox, QWidget
+
+from clew_gui.charts.class_race import class_race
+from clew_gui.charts.kit.lines import LinesChart
+from clew_gui.courses.board import Board, headline
+from clew_gui.courses.class_view import CLASS_HEADS, StudentRow, class_table, class_view, shared_curves
+from clew_gui.courses.course import Course
+from clew_gui.views.actions.controller import WindowController
+from clew_gui.views.charts.chart_view import ChartView
+from clew_gui.views.presentation.menu_entries import Action
+from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
+from clew_gui.views.tabs.tab import Tab, low_card
+from clew_gui.views.theme.parts import Button, Elided, column, frame, label, row
+from clew_gui.views.theme.tables import ReadOnlyTable
+from clew_gui.views.window.window import MainWindow
+from clew_shared.base.harmless import csv_text
+from clew_shared.base.places import Places
+from clew_shared.base.problem import Problem
+
+_EACH_S = 60.0
+"""Seconds between two looks at the board while the tab is in sight."""
+
+
+class ClassTab(Tab):
+    """Shows the board of the class; offered while a course with a board is followed that one has not joined."""
+
+    entry = Action("class", "C&lass", "Ctrl+9", "Who is where in the course, and who is stuck")
+    EXPORT = "Export the class", "class"
+    FILES: ClassVar = {"csv": "Values (*.csv)"}
+    KINDS: ClassVar = {"csv": "The table, CSV…"}
+
+    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+        super().__init__(window, controller, places)
+        self._board: Board | None = None
+        self._work: BackgroundWork[Board] | None = None
+        self._looked = 0.0
+        self._rows: list[StudentRow] = []
+        self._exercise = self._student = ""
+        self.sentence = Elided("", "subtitle")
+        self.names = QCheckBox("Names")
+        self.names.setChecked(True)
+        self.names.setToolTip("Without names the page can be shown on a projector")
+        self.names.toggled.connect(self._fill)
+        self.look = Button(self._appearance, "Look now", "quiet", "eye", "Read the board again; each minute by itself")
+        self.look.clicked.connect(lambda: self._read(asked=True))
+        self.table = ReadOnlyTable("Students by exercises", whole=True)
+        self.table.cellClicked.connect(self._choose)
+        self.race = ChartView(self._appearance, "The race of the class", least=180)
+        self._title = label("", "subtitle")
+        self._bar = QWidget()
+        row(self.sentence, self.names, self.look, self.files_button(), gap=8, parent=self._bar)
+        card = low_card(column(self.table, gap=4, margins=(14, 8, 8, 8)))
+        inside = column(self._title, self.race, gap=4, margins=(14, 9, 12, 7))
+        inside.setStretchFactor(self.race, 1)
+        self._race_card = frame("card", inside)
+        self.lay_out(self._bar, card, self._race_card, grows=self._race_card)
+        controller.second.connect(self._offer)
+        self._offer()
+
+    def _course(self) -> Course | None:
+        course = self._controller.model.course
+        return course if course is not None and course.board else None
+
+    def _offer(self) -> None:
+        course = self._course()
+        self.offer(course is not None and not (self._places.shared(course.id) / "member.toml").exists())
+
+    def refresh(self) -> None:
+        """Looks at the board each minute while the tab is in sight; the first time a person may be asked to log in."""
+        if self.in_sight() and time.monotonic() - self._looked > _EACH_S:
+            self._read(asked=self._board is None)
+
+    def _read(self, asked: bool) -> None:
+        course, folder = self._course(), self._controller.course_folder
+        if course is None or folder is None or self._work is not None:
+            return
+        self._looked = time.monotonic()
+        if self.is_new(course) or self._board is None:
+            self._board = Board(folder(course.board, asked))
+        board = self._board
+
+        def read() -> Board:
+            board.refresh()
+            return board
+
+        self.look.allow(False, "The board is being read")
+        self._work = call_elsewhere(self, "class board", read, lambda _board: self._took(), self._failed)
+
+    def _took(self) -> None:
+        self._work = None
+        self.look.allow(True)
+        course, board = self._course(), self._board
+        if course is None or board is None:
+            return
+        cards = self._controller.model.catalogue.exercises
+        self._rows = class_view(course, cards, board.members.values(), (), time.time())
+        self._fill()
+
+    def _failed(self, problems: Sequence[Problem]) -> None:
+        self._work, self._board = None, None
+        self.look.allow(True)
+        self.sentence.set_text(" ".join(map(str, problems)))
+
+    # --- Showing ------------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        stuck = sum(bool(row.stuck) for row in self._rows)
+        self.sentence.set_text(f"{len(self._rows)} students on the board, {stuck} of them stuck")
+        cards = self._controller.model.catalogue.exercises
+        self.table.fill(class_table(self._rows, cards, names=self.names.isChecked()))
+        self._draw()
+
+    def _choose(self, line: int, place: int) -> None:
+        """A click on a student's exercise shows its curves, that of the student in colour."""
+        used = [
+            card for card in self._controller.model.catalogue.exercises if any(card.id in r.cells for r in self._rows)
+        ]
+        place -= len(CLASS_HEADS)
+        if 0 <= place < len(used) and line < len(self._rows):
+            again = (self._exercise, self._student) == (used[place].id, self._rows[line].name)
+            self._exercise, self._student = used[place].id, "" if again else self._rows[line].name
+            self._draw()
+
+    def _draw(self) -> None:
+        model = self._controller.model
+        card = model.cards.get(self._exercise, model.card)
+        metric = headline(card)
+        members = self._board.members.values() if self._board is not None else ()
+        found = shared_curves(members, card.id)
+        names = self.names.isChecked()
+        curves = {name if names else f"Student {n}": one.line.points for n, (name, one) in enumerate(found.items(), 1)}
+        plot = class_race(curves, metric, self._student if names else "") if metric is not None else None
+        self._title.setText(f"{card.title}: {plot.title if plot is not None else 'nobody shares a curve yet'}")
+        self.race.setVisible(plot is not None)
+        if plot is not None:
+            self.race.show_chart(partial(LinesChart, plot, title="Step"))
+
+    def write(self, kind: str, path: Path) -> None:
+        """Write the table."""
+        path.write_text(csv_text(self.table.texts()), encoding="utf-8", newline="\n")
