@@ -19,7 +19,7 @@ from clew_agent.catalogue.examine import import_exercises
 from clew_agent.catalogue.exercise_files import ExerciseFile, builtin_files
 from clew_agent.cli.new import write_template
 from clew_agent.datasets.dataset import DataSet
-from clew_agent.exercises import cnn, linear_regression, softmax
+from clew_agent.exercises import cnn, linear_regression, softmax, vae
 from clew_agent.training import random, runtime
 from clew_agent.training.engine import Engine
 from clew_agent.training.evaluation import CHUNK, Evaluator
@@ -64,6 +64,17 @@ def test_xla_compiles_the_loop_once_for_all_sizes_and_rates(tmp_path: Path) -> N
     assert different_sizes > 10
     assert traces == 1
     assert len(list(tmp_path.glob("*_run*before_optimizations.txt"))) == 1
+
+
+def test_another_seed_needs_no_other_program(small_digits: DataSet) -> None:
+    """XLA, whose cache knows a program by all that is in it, compiles it once for all seeds."""
+
+    def constants(seed: int) -> list[bytes]:
+        graph = make_engine(vae.EXERCISE, {"hidden": 8}, small_digits, seed=seed).trace().graph.as_graph_def()
+        nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+        return sorted(node.attr["value"].SerializeToString() for node in nodes if node.op == "Const")
+
+    assert constants(1) == constants(2)
 
 
 def test_single_operations_become_no_functions(monkeypatch: pytest.MonkeyPatch) -> None:

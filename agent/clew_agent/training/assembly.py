@@ -81,7 +81,7 @@ class RunPlan:
         batch_size = min(plan.batch_size or size, size)
         step = TrainingStep(
             model=model,
-            source=BatchSource(samples, make_order(plan.order, size, samples.y, batch_size, setup.seed)),
+            source=BatchSource(samples, make_order(plan.order, size, samples.y, batch_size)),
             strategy=strategy,
             metrics=tuple(spec for spec in exercise.metrics if spec.per_step),
             live=tuple(spec.name for spec in live_specs(self._settings)),

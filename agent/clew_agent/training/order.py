@@ -38,7 +38,7 @@ class Pick(NamedTuple):
 class Order(Protocol):
     """Gives each step its samples."""
 
-    def pick(self, step: tf.Tensor) -> Pick:
+    def pick(self, step: tf.Tensor, seed: int | tf.Tensor) -> Pick:
         """The samples of ``step`` (scalar int64)."""
 
 
@@ -53,7 +53,7 @@ class FileOrder:
     samples: int
     batch: int
 
-    def pick(self, step: tf.Tensor) -> Pick:
+    def pick(self, step: tf.Tensor, seed: int | tf.Tensor) -> Pick:
         """The samples of ``step``."""
         position, weight = _position(step, self.samples, self.batch)
         return Pick(position, weight)
@@ -65,13 +65,12 @@ class ShuffledOrder:
 
     samples: int
     batch: int
-    seed: int
 
-    def pick(self, step: tf.Tensor) -> Pick:
+    def pick(self, step: tf.Tensor, seed: int | tf.Tensor) -> Pick:
         """The samples of ``step``."""
         position, weight = _position(step, self.samples, self.batch)
         epoch = step // steps_per_epoch(self.samples, self.batch)
-        index = permute(position, self.samples, bits(self.samples), _epoch_key(self.seed, "shuffle", epoch))
+        index = permute(position, self.samples, bits(self.samples), _epoch_key(seed, "shuffle", epoch))
         return Pick(index, weight)
 
 
@@ -86,9 +85,8 @@ class BalancedOrder:
 
     labels: npt.NDArray[np.generic]
     batch: int
-    seed: int
 
-    def pick(self, step: tf.Tensor) -> Pick:
+    def pick(self, step: tf.Tensor, seed: int | tf.Tensor) -> Pick:
         """The samples of ``step``."""
         by_class = np.argsort(self.labels, kind="stable").astype(np.int64)
         _, counts = np.unique(self.labels, return_counts=True)
@@ -98,17 +96,17 @@ class BalancedOrder:
         slot = step * self.batch + tf.range(self.batch, dtype=tf.int64)
         kind, turn = slot % len(counts), slot // len(counts)
         count, start, width = (tf.gather(tf.constant(table, tf.int64), kind) for table in (counts, starts, widths))
-        keys = _epoch_key(self.seed, "balanced", (turn // count) * len(counts) + kind)
+        keys = _epoch_key(seed, "balanced", (turn // count) * len(counts) + kind)
         place = permute(turn % count, count, width, keys)
         return Pick(tf.gather(tf.constant(by_class), start + place))
 
 
-def make_order(name: str, samples: int, labels: npt.NDArray[np.generic], batch: int, seed: int) -> Order:
+def make_order(name: str, samples: int, labels: npt.NDArray[np.generic], batch: int) -> Order:
     """The order called ``name`` ("file", "shuffle" or "balanced"); only the last looks at the ``labels``."""
     if name == "balanced":
-        return BalancedOrder(labels, batch, seed)
+        return BalancedOrder(labels, batch)
     if name == "shuffle":
-        return ShuffledOrder(samples, batch, seed)
+        return ShuffledOrder(samples, batch)
     return FileOrder(samples, batch)
 
 
@@ -171,7 +169,7 @@ def _position(step: tf.Tensor, samples: int, batch: int) -> tuple[tf.Tensor, tf.
     return tf.where(inside, place, tf.zeros_like(place)), tf.cast(inside, tf.float32)
 
 
-def _epoch_key(seed: int, tag: str, epoch: tf.Tensor) -> tf.Tensor:
+def _epoch_key(seed: int | tf.Tensor, tag: str, epoch: tf.Tensor) -> tf.Tensor:
     """A 64-bit key for each epoch; the multiplier (2**64 over the golden ratio) spreads small numbers over all bits."""
     golden = tf.constant(0x9E3779B97F4A7C15 - 2**64, tf.int64)
-    return tf.bitwise.bitwise_xor(tf.constant(key(seed, tag), tf.int64), (epoch + 1) * golden)
+    return tf.bitwise.bitwise_xor(tf.convert_to_tensor(key(seed, tag), tf.int64), (epoch + 1) * golden)

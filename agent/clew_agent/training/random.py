@@ -18,19 +18,19 @@ import tensorflow as tf
 from clew_agent.strategies.base import Rows
 
 
-def key(seed: int, tag: str) -> int:
-    """``seed`` (below 2**31) and a name as one 63-bit number: every tag has a stream of its own."""
+def key(seed: int | tf.Tensor, tag: str) -> int | tf.Tensor:
+    """``seed`` (below 2**31; int64 as a tensor) and a name as one 63-bit number: every tag has a stream of its own."""
     return (zlib.crc32(tag.encode()) & 0x7FFFFFFF) << 32 | seed
 
 
-def uniform(shape: Sequence[int], seed: int, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
+def uniform(shape: Sequence[int], seed: int | tf.Tensor, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
     """float32 ``shape``, evenly from 0 (included) to 1 (not included)."""
     return _to_unit(
         tf.random.stateless_uniform(shape, _seed(seed, tag, step), None, None, dtype=tf.uint32, alg="philox")
     )
 
 
-def normal(shape: Sequence[int], seed: int, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
+def normal(shape: Sequence[int], seed: int | tf.Tensor, tag: str, step: tf.Tensor | int = 0) -> tf.Tensor:
     """float32 ``shape``, normal with mean 0 and standard deviation 1 (Box and Muller, 1958).
 
     Not TensorFlow's own, for the reason given in ``_to_unit``.
@@ -54,8 +54,8 @@ def _to_unit(bits: tf.Tensor) -> tf.Tensor:
     return tf.bitcast(tf.bitwise.bitwise_or(fraction, tf.constant(0x3F800000, tf.uint32)), tf.float32) - 1
 
 
-def _seed(seed: int, tag: str, step: tf.Tensor | int) -> tf.Tensor:
-    return tf.stack([tf.constant(key(seed, tag), tf.int64), tf.cast(step, tf.int64)])
+def _seed(seed: int | tf.Tensor, tag: str, step: tf.Tensor | int) -> tf.Tensor:
+    return tf.stack([tf.convert_to_tensor(key(seed, tag), tf.int64), tf.cast(step, tf.int64)])
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class StepContext:
     float64 tensors). ``part`` and ``repetition`` keep the streams of a GAN's parts and of repeated updates apart.
     """
 
-    seed: int
+    seed: int | tf.Tensor
     step: tf.Tensor
     live: Mapping[str, tf.Tensor]
     rows: Rows

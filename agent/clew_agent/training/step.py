@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -64,9 +64,9 @@ class BatchSource:
         there._x, there._y = x, y
         return there
 
-    def pick(self, step: tf.Tensor) -> Pick:
+    def pick(self, step: tf.Tensor, seed: int | tf.Tensor) -> Pick:
         """Returns the samples that make up the global batch of ``step``."""
-        return self._pick(step)
+        return self._pick(step, seed)
 
     def batch(self, pick: Pick) -> Batch:
         """The whole batch. One of everything in file order needs no gathering."""
@@ -101,7 +101,7 @@ class TrainingStep:
     strategy: Strategy
     metrics: Sequence[MetricSpec]
     live: Sequence[str]
-    seed: int
+    seed: int | tf.Tensor
     batch_size: int
     state: Sequence[tf.Variable] = ()
     loss_scale: float = 1.0
@@ -116,7 +116,8 @@ class TrainingStep:
         now = self.named(live)
         each = max((part.repeats for part in self.model.parts if part.fresh_batches), default=1)
         with tf.name_scope(INPUT_SCOPE):
-            picks = [self.source.pick(step * each + number if each > 1 else step) for number in range(each)]
+            numbers = [step * each + number if each > 1 else step for number in range(each)]
+            picks = [self.source.pick(number, self.seed) for number in numbers]
         metrics = self.strategy.run(lambda: self._replica(picks, step, now))
         self.strategy.after_step(step, self.state)
         return metrics
@@ -218,7 +219,8 @@ class BlockProgram:
     """``while k < count: do step first + k``, with every step's metrics written into an array.
 
     XLA's arrays have a fixed size, the program's capacity. Elsewhere the array is as long as the block: to go through a
-    full capacity of rows, nearly all of them empty, costs 3 ms in each call.
+    full capacity of rows, nearly all of them empty, costs 3 ms in each call. The seed is fed: as a constant it would
+    have XLA compile again for each one.
     """
 
     def __init__(self, step: TrainingStep, room: int, jit: bool) -> None:
@@ -231,6 +233,7 @@ class BlockProgram:
                 tf.TensorSpec([], tf.int64),
                 tf.TensorSpec([], tf.int32),
                 tf.TensorSpec([len(step.live)], tf.float64),
+                tf.TensorSpec([], tf.int64),
             ],
             jit_compile=jit,
             autograph=False,  # a refusal raised while tracing stays what it is
@@ -249,17 +252,18 @@ class BlockProgram:
 
     def __call__(self, first: int, count: int, live: npt.NDArray[np.float64]) -> npt.NDArray[np.floating[Any]]:
         """Do ``count`` steps from step ``first``; returns their metrics [count, metrics]."""
-        values = self.trace()(tf.constant(first, tf.int64), tf.constant(count, tf.int32), tf.constant(live))
+        numbers = tf.constant(first, tf.int64), tf.constant(count, tf.int32), tf.constant(live)
+        values = self.trace()(*numbers, tf.constant(self._step.seed, tf.int64))
         rows: npt.NDArray[np.floating[Any]] = values.numpy()[:count]
         return rows
 
-    def _run(self, first: tf.Tensor, count: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-        width = len(self._step.metrics)
+    def _run(self, first: tf.Tensor, count: tf.Tensor, live: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        width, step = len(self._step.metrics), replace(self._step, seed=seed)
         size = self.capacity if self._jit else count
         rows = tf.TensorArray(self._step.dtype, size, element_shape=[width])
 
         def body(k: tf.Tensor, rows: Any) -> tuple[tf.Tensor, Any]:
-            metrics = self._step(first + tf.cast(k, tf.int64), live)  # first: the order of operations rounds
+            metrics = step(first + tf.cast(k, tf.int64), live)  # first: the order of operations rounds
             return k + 1, rows.write(k, metrics)
 
         _, rows = tf.while_loop(lambda k, _: k < count, body, (tf.constant(0), rows), parallel_iterations=1)

@@ -42,7 +42,7 @@ def measure_parts(step: TrainingStep) -> StepParts:
 
 
 def _pick(step: TrainingStep, number: tf.Tensor) -> tf.Tensor:
-    pick = step.source.pick(number)
+    pick = step.source.pick(number, step.seed)
 
     def replica() -> tf.Tensor:
         rows = step.strategy.rows(step.batch_size)

@@ -165,7 +165,7 @@ class Servers:
 
         def forward(batch: tf.Tensor) -> tf.Tensor:
             step = self._step
-            picked = step.source.pick(batch)
+            picked = step.source.pick(batch, step.seed)
             whole = self.cluster.rows(step.batch_size)
             now = {name: tf.constant(1.0, tf.float64) for name in step.live}
             return step.loss_and_gradients(self._part, step.source.batch(picked), whole, batch, now)[0].value
@@ -288,7 +288,7 @@ class Servers:
         with tf.control_dependencies([read]):
             _, _, first, live, pauses = self._unpacked(words)
             batch = first + tf.cast(place, tf.int64)
-            metrics, found = self._gradients(source.batch(source.pick(batch)), whole, batch, live)
+            metrics, found = self._gradients(source.batch(source.pick(batch, step.seed)), whole, batch, live)
             report = self._report(metrics, found, tf.gather(pauses, worker), worker)
         with tf.control_dependencies([report]):
             sent = [None if one is None else _at(variable, one) for one, variable in self._pairs(found)]
@@ -380,7 +380,7 @@ class Servers:
         count = -(-step.batch_size // self._shared)
         rows = Rows(step.batch_size, count, share * count)
         source = step.source.at(x, y)
-        part: Batch = source.share(source.pick(batch), rows, self.cluster)
+        part: Batch = source.share(source.pick(batch, step.seed), rows, self.cluster)
         metrics, gradients = self._gradients(part, rows, batch, live)
         report = self._report(metrics, gradients, tf.gather(pauses, worker), worker)
 
