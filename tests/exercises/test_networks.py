@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from clew_agent.catalogue.examine import find_exercise
 from clew_agent.datasets.dataset import DataSet, Split
 from clew_agent.datasets.table import read as read_table
-from clew_agent.exercises import cnn
+from clew_agent.exercises import autoencoder, cnn
 from clew_agent.exercises.autoencoder import principal_components
 from clew_agent.exercises.vae import with_attributes
 from clew_agent.training.engine import Engine
@@ -124,6 +124,23 @@ def test_the_baseline_of_an_autoencoder_is_scikit_learns(tiny: Tiny, small_digit
     expected = theirs.inverse_transform(theirs.transform(small_digits.test.x))
     ours = principal_components(small_digits.train.x, 4)(tf.constant(small_digits.test.x))
     np.testing.assert_allclose(ours, expected, atol=1e-4)
+
+
+def test_the_first_point_of_an_autoencoder_does_not_wait_for_its_baseline(
+    small_digits: DataSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+
+    def components(x: npt.NDArray[np.float32], size: int) -> Callable[[tf.Tensor], tf.Tensor]:
+        found.append(size)
+        return principal_components(x, size)
+
+    monkeypatch.setattr(autoencoder, "principal_components", components)
+    engine = make_engine(exercise("autoencoder"), {"steps": 4, "code": 4, "evaluate_every": 2}, small_digits)
+    engine.run_block()
+    assert not found
+    engine.evaluate()
+    assert found == [4]
 
 
 def test_the_contractive_penalty_is_the_squared_norm_of_the_codes_derivative(small_digits: DataSet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Annotated
 
 import numpy as np
@@ -103,7 +104,7 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
         options, data = setup.settings, setup.require_data()
         pixels = data.train.x.shape[1]
         network = Network(setup, pixels)
-        pca = principal_components(data.train.x, options.code)
+        pca = cache(lambda: principal_components(data.train.x, options.code))  # only evaluation waits for it
 
         def error(x: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
             return tf.reduce_mean(tf.square(x - target), 1)
@@ -136,7 +137,7 @@ class Autoencoder(lesson.Exercise[AutoencoderSettings]):
             x = noisy(batch.x, noise)
             code = network.encode(x)
             moved = network.encode(x + NUDGE * noise) - code
-            errors = {"error": error(network.decode(code), batch.x), "pca": error(pca(x), batch.x)}
+            errors = {"error": error(network.decode(code), batch.x), "pca": error(pca()(x), batch.x)}
             return {**errors, "slope": tf.norm(moved, axis=1) / NUDGE}
 
         def gain(means: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, float]:
