@@ -85,6 +85,10 @@ class Launcher:
         """Whether a child works on this run."""
         return run in self._guards or run in self._warm or run in self._sealers
 
+    def is_sealing(self, run: str) -> bool:
+        """Whether all that is left to do is to have its journal sealed."""
+        return run in self._sealers
+
     def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None, run: str = "") -> None:
         """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
 

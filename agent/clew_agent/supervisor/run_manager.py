@@ -273,6 +273,8 @@ class RunManager:
             self._take_out(tracked)
         elif not self._at_work(tracked):
             return Done(run=request.run)
+        elif request.discard:
+            self._to_kill[request.run] = 0.0
         elif not self._control.reachable(request.run):
             # Nothing to save yet, and nobody there who could stop by itself; or one that ends already, asked twice.
             begun = tracked.fold.state in (RunState.PREPARING, RunState.RUNNING, RunState.PAUSED)
@@ -351,9 +353,12 @@ class RunManager:
         self.registry.touch()
 
     def _free_slot(self, run: str) -> list[tuple[Caller, AnyReply]]:
-        """Give the slot of a run back when all its processes are gone and its journal is sealed, or never came."""
+        """Give the slot of a run back when all its processes are gone and its journal is sealed, or never came.
+
+        The seal of one that nobody keeps holds up no other."""
         tracked = self.registry.find(run)
-        if tracked is not None and self._is_worked_on(tracked):
+        unkept = run in self._discarded and self._launcher.is_sealing(run)
+        if tracked is not None and not unkept and self._is_worked_on(tracked):
             return []
         if tracked is not None:
             self._put_back(tracked)

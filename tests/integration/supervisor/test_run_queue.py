@@ -239,8 +239,10 @@ def test_what_is_discarded_goes_also_when_the_agent_dies_meanwhile(open_agent: O
     (run,) = queued(viewer, 1)
     (guard,) = (one for one in trainers(run) if any("guard" in word for word in command_of(one)))
     guard.suspend()
-    viewer.ask(Stop(run=run, now=True, discard=True))
     agent.kill()
+    (record,) = agent.places.agents.glob("*.queue")  # as an agent leaves it that dies as soon as it was asked
+    kept = msgspec.json.decode(record.read_bytes(), type=QueueRecord)
+    record.write_bytes(msgspec.json.encode(msgspec.structs.replace(kept, discarded=frozenset({run}))))
     _, viewer = open_agent()
     assert (agent.places.runs / run).exists(), "one of its processes is still there"
     guard.resume()

@@ -20,8 +20,8 @@ from clew_agent.node.devices import Devices, Gpu
 from clew_agent.processes.guard import seal
 from clew_agent.processes.sealer import seal_lost
 from clew_agent.processes.trainer_death import TrainerEnd
+from clew_agent.supervisor import launcher, run_registry
 from clew_agent.supervisor import run_manager as manager_module
-from clew_agent.supervisor import run_registry
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.run_manager import RunManager, write_refused
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord
@@ -500,6 +500,32 @@ def test_an_agent_is_busy_until_a_guard_that_another_one_started_has_gone(
         assert not manager.busy()
         manager.forget_record(asked=False)
     assert not record.exists()
+
+
+def test_a_run_that_nobody_keeps_is_not_asked_to_end_and_the_next_begins_before_it_is_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(tmp_path / "runs", pid=0)
+    run, sent, begun = folder.path.name, list[object](), list[str]()
+    monkeypatch.setattr(launcher, "SEALER", (sys.executable, "-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr(Launcher, "start", lambda _self, _folder, _attempt, _devices, run: begun.append(run))
+    after = RunSpec(exercise="toy", run=str(uuid.uuid4()))
+    record = tmp_path / "agent.queue"
+    record.write_bytes(msgspec.json.encode(QueueRecord(running=(run,), attempts={run: 1})))
+    with a_manager(tmp_path, record, Devices()) as manager:
+        monkeypatch.setattr(manager._control, "reachable", lambda _run: True)
+        monkeypatch.setattr(manager._control, "send", lambda *words: sent.append(words))
+        manager.turn()
+        manager.start(after, CARDS)
+        assert manager.stop(Stop(run=run, now=True, discard=True), Caller(b"v", b"1")) == Done(run=run)
+        manager.turn()
+        sealer = manager._launcher._sealers[run]
+        try:
+            assert (sent, begun) == ([], [after.run])
+            assert folder.path.exists()
+        finally:
+            sealer.kill()
+            sealer.wait()
 
 
 def test_a_commands_agent_neither_goes_on_with_nor_stops_a_run_that_trains_elsewhere(
