@@ -4,6 +4,7 @@ copied, elsewhere a standby process that has imported it. Who begins a run does 
 from __future__ import annotations
 
 import logging
+import math
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -37,6 +38,7 @@ class RunStarter(ABC):
         self._command = [*command]
         self._idle = idle
         self._needed = time.monotonic()
+        self._expected = -math.inf
         self._leaving: list[subprocess.Popen[bytes]] = []
         """Those that were let go and have not ended yet."""
         self._failures = 0
@@ -71,6 +73,10 @@ class RunStarter(ABC):
     @abstractmethod
     def receive(self) -> list[Started | StartRefused | GuardEnded]:
         """Returns what has happened since the last call."""
+
+    def expect_more(self) -> None:
+        """Runs are tried one after the other: for some seconds the next one counts more than the one that trains."""
+        self._expected = time.monotonic()
 
     @abstractmethod
     def interrupt(self) -> None:

@@ -43,6 +43,8 @@ REST_S = 0.5
 """Seconds without a run in training before the next standby begins, unless there are cores to spare: its import keeps
 one busy for some seconds."""
 _SPARE_CORES = 4
+_EXPECTED_S = 10.0
+"""Seconds for which more runs are expected: meanwhile the next standby does not wait for the present run to end."""
 _LATE = {GIVEN, *OWN_ENVIRONMENT, *CHOICE}
 """The variables that no library reads before a run computes, so that a run's own values come early enough."""
 
@@ -74,7 +76,9 @@ class StandbyKeeper(RunStarter):
         return psutil.virtual_memory().available >= LEAST_MEMORY
 
     def _may_begin(self) -> bool:
-        return time.monotonic() - self._trained >= REST_S or operating_system.usable_cores() >= _SPARE_CORES
+        now = time.monotonic()
+        rests = now - self._trained >= REST_S or now - self._expected < _EXPECTED_S
+        return rests or operating_system.usable_cores() >= _SPARE_CORES
 
     def _begin(self) -> subprocess.Popen[bytes]:
         command = [*self._command, "--room", ROOM_FOR_TITLES]

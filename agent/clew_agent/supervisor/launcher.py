@@ -89,6 +89,11 @@ class Launcher:
         """Whether all that is left to do is to have its journal sealed."""
         return run in self._sealers
 
+    def expect_more(self) -> None:
+        """Have the starter prepare for a run that follows soon."""
+        if self._starter is not None:
+            self._starter.expect_more()
+
     def start(self, folder: Path, attempt: int, environment: Mapping[str, str] | None = None, run: str = "") -> None:
         """Start the guard of an attempt, which starts its trainer, both with ``environment`` beside the agent's own.
 

@@ -265,6 +265,7 @@ class RunManager:
             return Done(run=request.run)
         if request.discard and tracked.folder.path.name == request.run:  # not the folder that a command was given
             self._discarded.add(request.run)
+            self._launcher.expect_more()  # it was a try
             self._keep_record()
         if self._job and (self._queue.position(request.run) or self._at_work(tracked)):
             self._stopped.add(request.run)

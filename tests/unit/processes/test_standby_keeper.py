@@ -71,15 +71,17 @@ def test_the_run_is_given_to_the_one_that_waits(make: Make, tmp_path: Path) -> N
     assert not keeper.start(tmp_path, 1, None, {}), "there is none now"
 
 
-@pytest.mark.parametrize(("cores", "another"), [(2, False), (4, True)])
-def test_while_a_run_trains_the_next_one_begins_only_where_cores_are_to_spare(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, another: bool
+@pytest.mark.parametrize(("cores", "more", "another"), [(2, False, False), (4, False, True), (2, True, True)])
+def test_while_a_run_trains_the_next_one_begins_only_where_cores_are_to_spare_or_more_runs_are_expected(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, more: bool, another: bool
 ) -> None:
     monkeypatch.setattr(operating_system, "usable_cores", lambda: cores)
     monkeypatch.setattr(standby_keeper, "REST_S", 0.0)
     keeper = make(TRAINS)
     assert keeper.start(tmp_path, 1, None, {})
     monkeypatch.setattr(standby_keeper, "REST_S", 3600.0)
+    if more:
+        keeper.expect_more()
     keeper.tend(needed=True)
     assert (keeper.kept is not None) == another
 

@@ -507,6 +507,8 @@ def test_a_run_that_nobody_keeps_is_not_asked_to_end_and_the_next_begins_before_
 ) -> None:
     folder = make_run(tmp_path / "runs", pid=0)
     run, sent, begun = folder.path.name, list[object](), list[str]()
+    expected = list[bool]()
+    monkeypatch.setattr(Launcher, "expect_more", lambda _self: expected.append(True))
     monkeypatch.setattr(launcher, "SEALER", (sys.executable, "-c", "import time; time.sleep(600)"))
     monkeypatch.setattr(Launcher, "start", lambda _self, _folder, _attempt, _devices, run: begun.append(run))
     after = RunSpec(exercise="toy", run=str(uuid.uuid4()))
@@ -521,7 +523,7 @@ def test_a_run_that_nobody_keeps_is_not_asked_to_end_and_the_next_begins_before_
         manager.turn()
         sealer = manager._launcher._sealers[run]
         try:
-            assert (sent, begun) == ([], [after.run])
+            assert (sent, begun, expected) == ([], [after.run], [True])
             assert folder.path.exists()
         finally:
             sealer.kill()
