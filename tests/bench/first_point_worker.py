@@ -123,7 +123,9 @@ class Clicker:
         return {PAINTED: (window.first_paint(run) or 0.0) - begin}
 
     def close(self) -> None:
-        """Close the window; the agent goes on."""
+        """Close the window; the agent goes on, and nothing trains."""
+        self._window.program.window.next_run.play.setChecked(False)
+        self._window.until(_quiet(self._places), _BOUND_S)
         self._window.close()
 
 
