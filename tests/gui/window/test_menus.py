@@ -73,7 +73,7 @@ def test_a_tab_is_a_class_and_one_line(
     assert window.pages.minimumSizeHint().width() == wide, "a tab that is out of sight needs no room"
     assert (window.head.tabs.tabText(7), window.head.tabs.tabToolTip(7)) == ("New", "What a run is called (Ctrl+8)")
     view = next(entries for title, entries in window.actions_.shortcuts() if title == "View")
-    assert view.index(("Ctrl+8", "New")) == view.index(("Ctrl+6", "Report")) + 1
+    assert view.index(("Ctrl+8", "New")) == view.index(("Ctrl+9", "Class")) + 1
     program.controller.select(first.id)
     window.actions_["new"].trigger()
     assert (tab.isVisible(), tab.said.text(), window.bottom.pages.isHidden()) == (True, "Run 1", True)
