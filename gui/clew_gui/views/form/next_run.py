@@ -189,6 +189,8 @@ class NextRun(QWidget):
         self.play.setChecked(False)  # before a field of another form changes
         if self._card is not None:
             self._drafts[self._card.id] = self._draft()
+        if self._card is None or self._card.id != card.id:
+            self._area.verticalScrollBar().setValue(0)
         self._card = card
         self.predicted(None)
         self._replace_form(card)
