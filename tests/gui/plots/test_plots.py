@@ -638,7 +638,7 @@ def step_shown(panel: ConvergencePlots) -> int | None:
 def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: ConvergencePlots, qtbot: QtBot) -> None:
     canvas, replay = panel.canvas, panel.replay
     assert replay.isVisible()
-    assert (replay.chosen, replay.step.text()) == (None, "step 1,999")
+    assert (replay.chosen, replay.step.text()) == (None, "step 2,000")
     span = canvas.scene.plots[0].span
     replay.slider.setValue(replay.steps.index(max(step for step in replay.steps if step <= 500)))
     step = replay.chosen
@@ -654,7 +654,7 @@ def test_the_slider_shows_the_curves_as_they_were_and_follows_at_its_end(panel: 
     replay.slider.setValue(replay.slider.maximum())
     assert step_shown(panel) is None
     give(panel, "2", 1500, 800)
-    assert replay.step.text() == "step 2,299", "it follows"
+    assert replay.step.text() == "step 2,300", "it follows, and counts as the run does"
 
     replay.slider.setValue(0)
     assert step_shown(panel) == replay.steps[0]

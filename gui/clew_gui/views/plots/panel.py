@@ -209,7 +209,8 @@ class ConvergencePlots(QWidget):
         every = any(kind.every_step for kind in shown)
         steps: Sequence[int] = [step for kind in shown for step in kind.steps]
         if every:
-            last = max([run.history.last_step for run in self.canvas.runs] + list(steps), default=0)
+            ends = [max(run.history.last_step, run.history.fold.step) for run in self.canvas.runs]
+            last = max([*ends, *steps], default=0)
             steps = replay_steps(last, even=self._has_even_steps)
         self.replay.offer(steps, between=every)
         visible = len(steps) > 1 and (self.height() >= _LOW or self.canvas not in shown)

@@ -238,7 +238,7 @@ class ClusterTab(Tab):
         state = (run.id, run.state, run.link_stale, taken, len(history.peer_news), history.fold.step, seen, until)
         if not self.is_new(state):
             return
-        replay, steps = self.replay, replay_steps(history.last_step, even=True)
+        replay, steps = self.replay, replay_steps(history.fold.step, even=True)
         replay.setVisible(len(steps) > 1)
         replay.offer(steps, between=True)
         replay.go_to(until)
