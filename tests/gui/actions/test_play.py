@@ -204,8 +204,8 @@ def test_a_kept_try_stays_and_the_next_change_is_another_one(program: Program) -
     assert program.window.bottom.model.rowCount() == 3
 
 
-@pytest.mark.parametrize("leave", ["switch", "tab", "exercise", "run"])
-def test_it_stops_when_the_page_is_left_and_the_last_try_stays(program: Program, leave: str) -> None:
+@pytest.mark.parametrize("leave", ["switch", "exercise", "run"])
+def test_it_stops_with_its_exercise_or_a_run_and_the_last_try_stays(program: Program, leave: str) -> None:
     form = program.window.next_run
     form.play.click()
     run = the_try(program)
@@ -214,8 +214,6 @@ def test_it_stops_when_the_page_is_left_and_the_last_try_stays(program: Program,
     assert form.form.findChildren(NumberSlider)
     if leave == "switch":
         form.play.click()
-    elif leave == "tab":
-        program.window.show_tab(0)
     elif leave == "exercise":
         program.controller.open_exercise("softmax")
     else:
@@ -225,6 +223,18 @@ def test_it_stops_when_the_page_is_left_and_the_last_try_stays(program: Program,
     assert not [one for one in form.form.findChildren(NumberSlider) if one.isVisibleTo(form)]
     change(program, "learning_rate", 0.5)
     assert "discard" not in [what for what, _ in asked(program)]
+
+
+def test_it_goes_on_while_the_guide_is_read_and_a_change_shows_its_curve(program: Program) -> None:
+    window = program.window
+    window.next_run.play.click()
+    the_try(program).begin(2000).train(100)
+    asked(program)
+    window.head.goal.click()
+    assert (window.head.tabs.currentIndex(), window.next_run.play.isChecked(), asked(program)) == (0, True, [])
+    change(program, "units", 3)
+    assert [what for what, _ in asked(program)] == ["discard", "play"]
+    assert window.head.tabs.currentIndex() == 1
 
 
 def test_a_click_on_the_networks_drawing_is_trained_inside_the_limits(program: Program) -> None:

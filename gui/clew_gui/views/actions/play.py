@@ -36,16 +36,11 @@ class Play(QObject):
         form.play.toggled.connect(self._switch)
         form.edited.connect(self._edited)
         form.keep.clicked.connect(self._keep)
-        self._window.head.tabs.currentChanged.connect(self._leave)
         controller.bridge.news.connect(lambda _changes: self._go_on())
 
     @property
     def _run(self) -> RunModel | None:
         return self._model.session.runs.get(self._try)
-
-    def _leave(self, tab: int) -> None:
-        if tab != 1:
-            self._window.next_run.play.setChecked(False)
 
     def _switch(self, on: bool) -> None:
         self._controller.quiet = _LATE if on else frozenset()
