@@ -456,6 +456,16 @@ def test_what_was_typed_for_an_exercise_is_there_when_it_is_opened_again(softmax
     assert softmax.window.next_run.form.values()["steps"] == 1234
 
 
+def test_the_form_of_another_exercise_begins_at_its_top(open_window: Opener) -> None:
+    program = open_window(size=(1200, 640))
+    bar = program.window.next_run.findChildren(QScrollArea)[0].verticalScrollBar()
+    bar.setValue(bar.maximum())
+    assert bar.value() > 0
+    program.controller.open_exercise("linear-regression")
+    program.controller.open_exercise("softmax")
+    assert bar.value() == 0
+
+
 def test_search_finds_and_enter_opens(softmax: Program, qtbot: QtBot) -> None:
     softmax.window.actions_["find"].trigger()
     QTest.keyClicks(softmax.window.lab.search, "regr")
@@ -742,18 +752,15 @@ def test_a_panel_folded_by_rule_unfolds_by_hand(open_window: Opener) -> None:
     assert not window.lab.isVisible()
 
 
-def test_runs_unfolded_below_curves_leave_the_room_to_pictures_in_a_small_window(open_window: Opener) -> None:
+def test_runs_that_a_person_unfolds_or_folds_stay_so_on_every_page_of_plots(open_window: Opener) -> None:
     window = open_window(fakes.example_session(), exercise="linear-regression", size=(1280, 800)).window
     window.run_view.controls.offer_pages(offered(find_card(load_builtin().exercises, "linear-regression")))
-    window.run_view.controls.pages.chosen.emit("curves")
-    window.bottom.fold.click()
-    assert window.bottom.table.isVisible()
-    window.run_view.controls.pages.chosen.emit("surface")
-    assert not window.bottom.table.isVisible()
-    window.bottom.fold.click()
-    assert window.bottom.table.isVisible(), "by hand they unfold there as well"
-    window.run_view.controls.pages.chosen.emit("curves")
-    assert window.bottom.table.isVisible()
+    pages, table = window.run_view.controls.pages, window.bottom.table
+    for unfolded in (True, False):
+        window.bottom.fold.click()
+        for page in ("surface", "curves"):
+            pages.chosen.emit(page)
+            assert table.isVisible() is unfolded
 
 
 def test_closing_with_a_run_at_work_is_explained_once(open_window: Opener) -> None:

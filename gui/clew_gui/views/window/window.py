@@ -104,7 +104,6 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(whole)
         self.head.tabs.currentChanged.connect(self._show_tab)
         self.bottom.filled.connect(self._apply_folds)
-        self.run_view.controls.page_changed.connect(lambda _page: self._apply_folds())
         self.bottom.tabs.currentChanged.connect(lambda _tab: self._apply_folds())
         for name, button in (
             ("lab", self.lab.fold),
@@ -123,16 +122,7 @@ class MainWindow(QMainWindow):
         tab = self.head.tabs.currentIndex()
         if name == "runs" and self._tab_folds[tab]:
             return f"runs:{self._tab_folds[tab]}"
-        if not self._small(name):
-            return f"{name}:large"
-        return f"{name}:{self._high_content() if name == 'runs' else ''}small"
-
-    def _high_content(self) -> str:
-        """What is shown above the runs that would be too low in a small window with them; empty for curves alone."""
-        if self.run_view.controls.page not in ("curves", "measured"):
-            return "pictures-"
-        study = self.run_view.study
-        return "race-" if study.entries and study.isVisibleTo(self.run_view) else ""
+        return f"{name}:{'small' if self._small(name) else 'large'}"
 
     def folded(self, name: str) -> bool:
         """Whether a panel (lab, form, runs) is folded at this size: by hand, else by the rules for small windows."""
