@@ -140,7 +140,7 @@ class Intake:
         if model is None:  # forgotten meanwhile
             self._half = None
             return
-        before = (model.state, model.reason)
+        before = (model.state, model.reason, model.summed_up)
         place = start
         while place < len(batch.items) and (place % _LOOK_AFTER or place == start or time.perf_counter() < deadline):
             place += 1
@@ -156,7 +156,7 @@ class Intake:
             if model.complete:
                 self._summaries.take(model.folder, model.history, model.spec)
         changes.points.add(batch.run)
-        if before != (model.state, model.reason):
+        if before != (model.state, model.reason, model.summed_up):
             changes.states.add(batch.run)
 
     def _found(self, found: RunFound, changes: Changes) -> None:

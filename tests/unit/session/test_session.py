@@ -39,6 +39,7 @@ from clew_shared.cards import Catalogue
 from clew_shared.catalogue import load_builtin
 from clew_shared.journal.events import Attempt, State
 from clew_shared.journal.files import MIRRORS_LIST
+from clew_shared.journal.frames import FrameReader
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.run_settings import RunNote
@@ -398,6 +399,19 @@ def test_a_run_that_was_summed_up_shows_its_end_goals_and_best_before_its_journa
     assert (model.summed_up, model.state) == (None, RunState.STARTING), "what was read counts from now on"
     model.restart()
     assert model.summary is None
+
+
+def test_that_a_summed_up_run_has_been_read_is_news_of_its_state(places: Places, tmp_path: Path) -> None:
+    folder = RunFolder(made_run(tmp_path / RUN))
+    summary, size = Summaries(places, CARDS.values()).of(folder.path), folder.journal(1).stat().st_size
+    assert summary.spec is not None
+    session = Session(places, Catalogue(), LocalTarget(places, ["/bin/false"]))
+    session._inbox.put(RunFound(RUN, summary.spec, size, summary))
+    assert session.tick().new == {RUN}
+    items = FrameReader().feed(folder.journal(1).read_bytes())
+    session._inbox.put(FrameBatch(RUN, 1, items, size, size, size))
+    assert session.tick(60.0).states == {RUN}, "how long the next run takes is known from now on"
+    session.close()
 
 
 # --- This computer's agent --------------------------------------------------------------------------------------------
