@@ -20,14 +20,12 @@ def test_what_is_useful_is_offered_once_one_line_a_minute(open_window: Opener) -
     memory = NoMemory(WindowState(width=1440, height=900, told_runs_go_on=True))
     session = fakes.FakeSession()
     program = open_window(session, catalogue=load_builtin(), exercise="perceptron", memory=memory)
-    now, said, messages = 0.0, [], program.window.messages
+    now, said, messages, hint = 0.0, [], program.window.messages, program.window.next_run.hint
     hints = Hints(program.controller, lambda: now)
 
     def offered() -> str:
-        messages.lapse()
-        messages.hide()
         hints.offer()
-        return messages.line.text.text() if messages.isVisible() else ""
+        return hint.text() if hint.isVisible() else ""
 
     now = APART_S
     assert offered() == "", "there is no run yet"
@@ -35,16 +33,15 @@ def test_what_is_useful_is_offered_once_one_line_a_minute(open_window: Opener) -
     program.controller.runs_changed()
     said.append(offered())
     assert said[0].startswith("Play beside Run trains a small exercise")
-    assert offered() == "", "not within the same minute"
-    now += APART_S
-    messages.show_note("Something else.")
-    hints.offer()
-    assert messages.line.text.text() == "Something else."
+    assert not messages.isVisible(), "it covers nothing"
+    assert program.window.run_view.isVisible()
+    assert offered() == said[0], "not another one within the same minute"
     for _ in range(3 * len(FEATURES)):
         now += APART_S
         said.append(offered())
     shown = [text for text in said if text]
     assert len(shown) == len(set(shown))
+    assert said[-1] == "", "the last one goes by itself"
     assert not [text for text in shown if "All of y" in text], "no value is cut off"
     assert len(memory.state.told) == len(shown)
 

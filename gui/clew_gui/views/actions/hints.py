@@ -64,14 +64,14 @@ class Hints:
         controller.second.connect(self.offer)
 
     def offer(self) -> None:
-        """Shows the first line that is useful and was not shown before, if nothing else is said now."""
+        """Shows the first line that is useful and was not shown before, in place of the one before it."""
         window, model = self._controller.window, self._controller.model
         run, told = model.run(), model.state.told
-        if run is None or self._clock() < self._next or window.messages.isVisible() or not window.run_view.isVisible():
+        seen = window.run_view.isVisible() and window.next_run.isVisible()
+        if run is None or self._clock() < self._next or not seen:
             return
-        for one in FEATURES:
-            if one.name not in told and one.useful(window, run):
-                told.add(one.name)
-                self._next = self._clock() + APART_S
-                window.messages.show_note(one.text)
-                return
+        found = next((one for one in FEATURES if one.name not in told and one.useful(window, run)), None)
+        window.next_run.show_hint(found.text if found is not None else "")
+        if found is not None:
+            told.add(found.name)
+            self._next = self._clock() + APART_S

@@ -27,8 +27,10 @@ from clew_gui.views.theme.parts import (
     Appearance,
     Button,
     Elided,
+    Glyph,
     IconButton,
     column,
+    frame,
     label,
     lay_out_now,
     line,
@@ -130,6 +132,8 @@ class NextRun(QWidget):
         self.seed.changed.connect(self._changed)
         self.cost = Elided("", "strong")
         self.cost2 = label("", "caption", "2", wrap=True)
+        self.hint = label("", "caption", "2", wrap=True)
+        self._hint = frame("", row(Glyph(appearance, "info", "accent", 13), self.hint, gap=6))
         self.run = Button(appearance, "Run", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
         self.play = Button(appearance, "Play", "", "", PLAY_TIP)
@@ -151,6 +155,7 @@ class NextRun(QWidget):
         self.unpredict = IconButton(appearance, "cross", "Forget the prediction", "Run without a prediction", size=14)
         self.unpredict.clicked.connect(lambda: self.predicted(None))
         self.predicted(None)
+        self.show_hint("")
 
     def _make_layout(self) -> None:
         self._area = scrolling()
@@ -167,7 +172,7 @@ class NextRun(QWidget):
         go, more = row(self.run, self.play, gap=6), row(self.compare, self.code, self.keep, None, gap=0)
         go.setStretch(0, 1)
         expected = row(self._expected, self.unpredict, None, gap=4)
-        over = (self.cost, self.cost2, self.data_choice.choose, expected)
+        over = (self._hint, self.cost, self.cost2, self.data_choice.choose, expected)
         self._foot = foot = column(*over, 4, go, more, gap=3, margins=(16, 12, 16, 8))
         column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
         QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
@@ -177,6 +182,11 @@ class NextRun(QWidget):
         if now is not None and self._inner.isAncestorOf(now):
             lay_out_now(self._inner, self.form)
             self._area.ensureWidgetVisible(now)
+
+    def show_hint(self, text: str) -> None:
+        """Shows what a person may not have found, above the cost, where it covers nothing; an empty text hides it."""
+        self.hint.setText(text)
+        self._hint.setVisible(bool(text))
 
     def put_site_bar(self, bar: QWidget) -> None:
         """Puts the site bar above the cost, where it is visible however far the form is scrolled."""
