@@ -273,6 +273,9 @@ class SceneBuilder:
         if view.whole:
             return _whole_span(_heights(drawn, self._grid), setup, log)
         whole = view.zoom is None
+        shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
+        # what diverged would leave no room for the others
+        drawn = [d for d in drawn if d.curve.metric not in d.run.history.first_nonfinite] or drawn
         starts = np.array([d.curve.y[0] for d in drawn if d.curve.y.size])
         better = setup.better if whole else "none"
         wanted = settled_span(_heights(drawn, self._grid), better, log, starts if whole and starts.size > 1 else None)
@@ -288,7 +291,6 @@ class SceneBuilder:
             expected = ghost[1][np.isfinite(ghost[1])] if ghost is not None else np.empty(0)
             if expected.size:
                 wanted = wanted.union(Span(float(expected.min()), float(expected.max())))
-        shown = tuple(dict.fromkeys(d.run.run_id for d in drawn))
         kept, view = self._spans.get(setup.id), replace(view, until=None)
         old = kept[2] if kept is not None and kept[0] == view and kept[1] == shown else None
         span = keep_span(old, wanted)

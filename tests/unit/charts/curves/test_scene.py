@@ -214,6 +214,23 @@ def test_only_events_of_the_selected_run_are_marked(runs: Runs, setups: tuple[Pl
     assert build(runs[:1], setups).events == ((RunEvent("1", 10, "Checkpoint"), 10.0),)
 
 
+@pytest.mark.parametrize("diverged", [1, 2])
+@pytest.mark.parametrize("log", [True, False])
+def test_runs_of_a_sweep_that_diverged_leave_the_axis_to_the_others(
+    runs: Runs, setups: tuple[PlotSetup, ...], diverged: int, log: bool
+) -> None:
+    before = build(runs, setups, View(log_y=log)).plots[0].span
+    more = [RunStyle(f"bad{k}", f"{3 + k}  SGD 9", 2 + k, selected=not k) for k in range(diverged)]
+    for run in more:
+        record(run.history, "loss", 0, 10.0 ** (0.3 * np.arange(1000)), dtype="float64")
+        run.history.feed(1, Diverged(metric="loss", step=999, value=math.inf))
+    shown = (*(replace(run, selected=False) for run in runs), *more)
+    scene = build(shown, setups, View(log_y=log))
+    assert scene.plots[0].span.high <= before.high + 0.1 * before.size
+    alone = build(tuple(more), setups, View(log_y=log)).plots[0].span
+    assert alone.high > before.high, "on its own it shows how it diverged"
+
+
 def test_what_was_done_to_workers_is_marked_where_it_happened(runs: Runs, setups: tuple[PlotSetup, ...]) -> None:
     history = runs[0].history
     for step in (0, 20):
