@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QSlider
+from PySide6.QtWidgets import QAbstractButton, QLineEdit, QSlider
 
 from clew_gui.app import Program
 from clew_gui.views.form.fields import NumberEdit, NumberSlider, slider_ends
@@ -235,6 +238,25 @@ def test_it_goes_on_while_the_guide_is_read_and_a_change_shows_its_curve(program
     change(program, "units", 3)
     assert [what for what, _ in asked(program)] == ["discard", "play"]
     assert window.head.tabs.currentIndex() == 1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_one_button_called_play_looks_like_a_switch(program: Program, theme: Literal["light", "dark"]) -> None:
+    program.actions.choose_theme(theme)
+    QTest.qWait(1)
+    buttons = program.window.findChildren(QAbstractButton)
+    play = program.window.next_run.play
+    assert [one for one in buttons if "Play" in (one.text().strip(), *one.accessibleName().split())] == [play]
+
+    def picture() -> QImage:
+        return play.icon().pixmap(16).toImage()
+
+    off = picture()
+    assert not off.isNull()
+    play.click()
+    assert picture() != off
+    play.click()
+    assert picture() == off
 
 
 def test_a_click_on_the_networks_drawing_is_trained_inside_the_limits(program: Program) -> None:

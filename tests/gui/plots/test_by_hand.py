@@ -54,7 +54,7 @@ def test_playing_goes_on_until_it_is_paused_or_hidden(panel: ConvergencePlots, q
     QTest.mouseClick(view.play, Qt.MouseButton.LeftButton)
     panel.show_page("curves")
     assert not view.timer.isActive()
-    assert view.play.text() == "Play"
+    assert view.play.text() == "All steps"
 
 
 @pytest.mark.parametrize("width", [420, 640, 900])

@@ -700,7 +700,7 @@ def test_playing_goes_through_a_run_to_its_end(panel: ConvergencePlots, qtbot: Q
     seen: list[int | None] = []
     replay.moved.connect(seen.append)
     replay.play.click()
-    qtbot.waitUntil(lambda: replay.play.text() == "Play")
+    qtbot.waitUntil(lambda: replay.play.text() == "Replay")
     assert seen[-1] is None
     passed = [step for step in seen if step is not None]
     assert passed == sorted(passed)

@@ -265,6 +265,6 @@ def test_the_slider_and_play_show_the_paths_as_they_were(
     settle(surface, qtbot)
     assert [head.step for head in chart_of(surface).heads()] == [12, 12]
     replay.play.click()
-    qtbot.waitUntil(lambda: replay.play.text() == "Play")
+    qtbot.waitUntil(lambda: replay.play.text() == "Replay")
     settle(surface, qtbot)
     assert [head.step for head in chart_of(surface).heads()] == [199, 49], "at the end the paths are live again"

@@ -40,7 +40,7 @@ FEATURES = (
     Feature("up", "All of y", "All of y below the curves shows the values that are cut off.",
             lambda window, _run: window.run_view.controls.whole.isVisible()),
     Feature("right", "The slider over the steps", "The slider below the curves shows a run as it was at any step, and"
-            " plays it.", lambda window, run: window.run_view.plots.replay.isVisible() and run.fold.step),
+            " replays it.", lambda window, run: window.run_view.plots.replay.isVisible() and run.fold.step),
     Feature("search", "Pictures", "A double click on a picture enlarges it.", lambda window, _run: _pictures(window)),
     Feature("eye", "Beside", "Beside, below the pictures, shows those of another ticked run at the same step.",
             lambda window, _run: (view := _pictures(window)) is not None and view.others.isVisible()),

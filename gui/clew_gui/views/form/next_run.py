@@ -136,7 +136,7 @@ class NextRun(QWidget):
         self._hint = frame("", row(Glyph(appearance, "info", "accent", 13), self.hint, gap=6))
         self.run = Button(appearance, "Run", "primary", "play", "Run with these values (Ctrl+Enter)")
         self.run.clicked.connect(self.ask_run)
-        self.play = Button(appearance, "Play", "", "", PLAY_TIP)
+        self.play = Button(appearance, "Play", "", "off", PLAY_TIP)
         self.play.setCheckable(True)
         self.play.hide()
         self.play.toggled.connect(self._show_play)
@@ -288,7 +288,7 @@ class NextRun(QWidget):
 
     def _show_play(self, on: bool) -> None:
         self.form.show_sliders(on)
-        set_role(self.play, "primarySmall" if on else "")
+        self.play.set_glyph(*(("on", "accent") if on else ("off", "")))
 
     def _offer_play(self) -> None:
         """Small exercises play on this computer; another exercise or another place ends it."""

@@ -109,7 +109,7 @@ PLAY_MS: Final = 900
 
 
 class ByHandView(PlotPage):
-    """The network and its numbers; ``extras`` are *Step*, *Back*, *Play* and *Start again*."""
+    """The network and its numbers; ``extras`` are *Step*, *Back*, *All steps* and *Start again*."""
 
     name = "Backpropagation by hand"
     takes_keys = False
@@ -120,7 +120,7 @@ class ByHandView(PlotPage):
         self._turns = 0
         self.step = _button("Step", "Compute what comes next", self._next)
         self.back = _button("Back", "Take the last numbers away", lambda: self._go(self._turns - 1))
-        self.play = _button("Play", "Compute one thing after the other", self._toggle)
+        self.play = _button("All steps", "Compute one thing after the other", self._toggle)
         self.again = _button("Start again", "Begin with the first weights", self.reset_zoom)
         self.timer = QTimer(self)
         self.timer.setInterval(PLAY_MS)
@@ -167,7 +167,7 @@ class ByHandView(PlotPage):
 
     def _stop(self) -> None:
         self.timer.stop()
-        self.play.setText("Play")
+        self.play.setText("All steps")
 
 
 def _button(text: str, tip: str, act: Callable[[], None]) -> QPushButton:

@@ -19,9 +19,9 @@ class PlayButton(IconButton):
     """Moves ``slider`` on, from where it is, or from its beginning if it is at the end. It stops when it is hidden."""
 
     def __init__(self, appearance: Appearance, slider: QSlider) -> None:
-        super().__init__(appearance, "play", "Play the steps", "Play: show all steps, one after the other", size=14)
+        super().__init__(appearance, "play", "Replay", "Replay: show all steps, one after the other", size=14)
         self._slider, self._stride = slider, 1
-        self.setText("Play")
+        self.setText("Replay")
         self.clicked.connect(self._toggle)
         self.timer = QTimer(self)
         self.timer.timeout.connect(self._on)
@@ -35,7 +35,7 @@ class PlayButton(IconButton):
     def stop(self) -> None:
         """Do not play on."""
         self.timer.stop()
-        self.setText("Play")
+        self.setText("Replay")
         self.set_glyph("play")
 
     def hideEvent(self, event: QHideEvent) -> None:
