@@ -157,12 +157,11 @@ def sweep_run(study: StudySpec, point: Point, seed: int | None = None) -> StudyR
     title = point_title(point, seed)
     fields = {name: value for name, value in point.items() if name in FIELDS}
     params = {name: value for name, value in point.items() if name not in FIELDS}
-    name = title[:MAX_NAME] if seed is not None or point.keys() - HEADLINE else ""
     pruner = study.sweep.pruner if study.sweep is not None else ""
     spec = msgspec.structs.replace(
         study.base,
         run="",
-        name=name,
+        name=title[:MAX_NAME],
         study=study.study,
         preset="",
         seed=study.base.seed if seed is None else seed,

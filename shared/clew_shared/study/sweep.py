@@ -19,7 +19,7 @@ import msgspec
 
 from clew_shared.base.problem import Problem, did_you_mean
 from clew_shared.cards import ExerciseCard
-from clew_shared.params import HEADLINE, ParamSpec, Value, convert, format_value, read_number
+from clew_shared.params import HEADLINE, OPTIMIZER, ParamSpec, Value, convert, format_value, read_number
 
 Method = Literal["grid", "random", "list", "tpe"]
 Point = dict[str, Value]
@@ -138,9 +138,10 @@ def settled(sweep: Sweep, card: ExerciseCard) -> Sweep:
 
 
 def point_title(point: Mapping[str, Value], seed: int | None = None) -> str:
-    """``adam 0.1, batch size 64, seed 2``."""
-    plain = " ".join(format_value(point[name]) for name in HEADLINE if name in point)
-    others = [setting_words(name, value) for name, value in point.items() if name not in HEADLINE]
+    """``adam 0.1, batch size 64, seed 2``; a rate without its optimizer is named: ``learning rate 0.1``."""
+    short = HEADLINE if OPTIMIZER in point else ()
+    plain = " ".join(format_value(point[name]) for name in short if name in point)
+    others = [setting_words(name, value) for name, value in point.items() if name not in short]
     return ", ".join([part for part in (plain, *others) if part] + ([f"seed {seed}"] if seed is not None else []))
 
 

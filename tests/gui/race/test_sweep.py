@@ -71,6 +71,7 @@ def test_several_values_become_runs_that_are_steered_together(program: Program, 
     assert [(run.spec.params["learning_rate"], run.spec.seed) for run in runs] == [
         (rate, seed) for seed in (1, 2) for rate in (0.001, 0.01, 0.1)
     ]
+    assert runs[1].spec.name == "learning rate 0.01, seed 1"
     study = kept_study(program.places, runs[0].spec.study)
     assert study is not None, "it can be continued by another program as well"
     other = session.add("linear-regression")
@@ -112,6 +113,8 @@ def test_choices_are_ticked_and_numbers_need_no_blanks(open_window: Opener, sess
     assert {run.spec.params["optimizer"] for run in session.runs.values()} == {"sgd", "adam"}
     assert {run.spec.params["learning_rate"] for run in session.runs.values()} == {0.01, 0.1}
     assert {run.spec.params["steps"] for run in session.runs.values()} == {1000}
+    names = [f"{optimizer} {rate}" for optimizer in ("sgd", "adam") for rate in (0.01, 0.1)]
+    assert sorted(run.spec.name for run in session.runs.values()) == sorted(names), "what varies, and nothing else"
 
 
 def test_a_range_is_put_together_from_its_ends(program: Program) -> None:
