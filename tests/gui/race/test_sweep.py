@@ -176,6 +176,24 @@ def test_what_is_left_of_a_sweep_is_continued_or_cancelled(program: Program, ses
     assert [spec.params["learning_rate"] for spec in missing] == [0.1, 0.001, 0.01, 0.1]  # type: ignore[attr-defined]
 
 
+def test_a_sweep_that_is_done_says_which_run_is_the_best(open_window: Opener, session: FakeSession) -> None:
+    program = open_window(session, exercise="softmax", catalogue=load_builtin())
+    dialog = opened(program)
+    write(dialog, "learning_rate", "0.01, 0.05, 0.1")
+    dialog.go.click()
+    bar = program.window.run_view.study
+    for run, accuracy in zip(session.runs.values(), (0.5, 0.91, 0.8), strict=True):
+        run.begin(2).train(2).evaluate(accuracy).end()
+    session.tell(states=frozenset(session.runs))
+    program.controller.select(next(iter(session.runs)))
+    program.controller.curves_changed.emit()
+    best = "best test accuracy 91.00 % in run 2, learning rate 0.05"
+    assert bar.sentence.whole() == f"3 of 3 runs finished, {best}"
+    assert bar.isVisible()
+    bar.close_button.click()
+    assert not bar.isVisible()
+
+
 def test_a_sweep_that_a_terminal_is_doing_is_not_continued_here(program: Program, session: FakeSession) -> None:
     dialog = opened(program)
     write(dialog, "learning_rate", "0.001 to 0.1 log 3")

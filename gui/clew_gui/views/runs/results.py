@@ -97,11 +97,11 @@ class Results:
             self._bests[(run.id, metric.name)] = known
         return known[1]
 
-    def _best_of(self, metric: MetricSpec, runs: Sequence[RunModel]) -> float | None:
-        found = [value for run in runs if (value := self.best(metric, run)) is not None]
-        if not found:
-            return None
-        return min(found) if metric.better == "lower" else max(found)
+    def best_run(self, metric: MetricSpec, runs: Sequence[RunModel]) -> RunModel | None:
+        """The run with the best value; None if none has one."""
+        found = [(value, run) for run in runs if (value := self.best(metric, run)) is not None]
+        first = min if metric.better == "lower" else max
+        return first(found, key=lambda one: one[0])[1] if found else None
 
     # --- Words --------------------------------------------------------------------------------------------------------
 
@@ -114,8 +114,8 @@ class Results:
         done = any(all(self.reached_by(goal, runs) for goal in goals) for goals in goals_by_data(card))
         metric = words.headline_metric(card)
         compared = [run for run in runs if run.spec.rate_range is None]
-        best = self._best_of(metric, compared) if metric is not None else None
-        text = words.metric_value(metric, best) if best is not None else ""
+        best = self.best_run(metric, compared) if metric is not None else None
+        text = words.metric_value(metric, self.best(metric, best)) if metric is not None and best is not None else ""
         return ExerciseProgress("done" if done else "part", text)
 
     def row(
