@@ -10,7 +10,16 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit, QPlainTextEdit, QStyle, QStyleOptionComboBox, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QLineEdit,
+    QPlainTextEdit,
+    QStyle,
+    QStyleOptionComboBox,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
@@ -458,6 +467,10 @@ def test_weights_are_a_choice_of_the_earlier_runs_whose_weights_are_here_and_a_p
     assert "Run 1" in editor.currentText()
     editor.offer([("/runs/2", "Run 2"), (str(places.runs / here.id), "Run 1  SGD 0.1")])
     assert form.values()["weights"] == str(places.runs / here.id), "what was chosen stays"
+    QTest.mouseClick(editor.lineEdit(), Qt.MouseButton.LeftButton)
+    QApplication.processEvents()
+    assert editor.view().isVisible(), "its whole row opens the list"
+    editor.hidePopup()
     editor.setEditText("/data/weights.npz")
     assert form.values()["weights"] == "/data/weights.npz"
     form.set_values({})

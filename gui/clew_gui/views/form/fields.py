@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt, Signal, SignalInstance
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal, SignalInstance
+from PySide6.QtGui import QColor, QFocusEvent, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -364,6 +364,12 @@ class RunEdit(Combo):
         else:
             self.setEditText(format_value(value))
         self._show_beginning()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Opens the list also for a click on the text; another click lets a path be typed."""
+        super().focusInEvent(event)
+        if event.reason() is Qt.FocusReason.MouseFocusReason and self.count() > 1:
+            QTimer.singleShot(0, self, self.showPopup)  # the press that is under way would close it
 
     def _show_beginning(self) -> None:
         if (line := self.lineEdit()) is not None:
