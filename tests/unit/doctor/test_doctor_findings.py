@@ -171,6 +171,14 @@ CASES = {
         before=("partition",),
         mended={"allocation": AllocationRequest(partition="long", time="01:00:00")},
     ),
+    "a partition that is not there": Case(
+        "partition",
+        asks(DAVIDE, partition="lnog"),
+        "scheduler.partition",
+        ("no partition 'lnog'",),
+        {"sinfo": SINFO},
+        mended={"allocation": AllocationRequest(partition="long")},
+    ),
     "time over the default partition's limit": Case(
         "time",
         asks(SLURM, time="2-00:00:00"),
@@ -382,6 +390,7 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
         ("ports that are taken", "another range as ports"),
         ("no Slurm", "Is this the login node"),
         ("Slurm is away", "Jobs that run go on"),
+        ("a partition that is not there", "There are: short, long."),
         ("time over the partition's limit", "choose another partition: long."),
         ("time over the default partition's limit", "Ask for at most 30 minutes, or"),
         ("a kind of GPU that is not there", 'Write gres = "gpu:a100" in the site'),
@@ -398,6 +407,11 @@ def test_it_says_what_to_do_now(clinic: Clinic, name: str) -> None:
 )
 def test_what_to_do_fits_what_was_found(clinic: Clinic, name: str, words: str) -> None:
     assert words in clinic.finding(name)[0].hint
+
+
+def test_the_partitions_that_are_there_are_offered(clinic: Clinic) -> None:
+    ways = clinic.finding("a partition that is not there")[0].remedies
+    assert [(way.what, way.value) for way in ways] == [("partition", "long"), ("partition", "short")], "the nearest first"
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.mended is not None])
