@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from clew_gui.base.tokens import LIGHT
-from clew_gui.views.lab.lab_panel import LabPanel
+from clew_gui.views.lab.lab_panel import ExerciseProgress, LabPanel
 from clew_gui.views.theme.parts import Appearance
 from clew_gui.views.theme.theme import stylesheet
 from clew_shared.base.problem import Problem
@@ -57,6 +57,12 @@ def test_nothing_moves_under_the_pointer_when_an_exercise_is_opened(panel: LabPa
     assert panel.tree.itemAt(at) is chosen
     assert first.isExpanded()
     assert chosen.isSelected()
+
+
+def test_the_first_best_value_of_an_exercise_has_its_room(panel: LabPanel, qtbot: QtBot) -> None:
+    panel.show_progress({"linear-regression": ExerciseProgress("part", "5.72e-11")})
+    qtbot.wait(10)
+    assert panel.tree.columnWidth(1) >= panel.tree.sizeHintForColumn(1)
 
 
 def test_a_click_on_a_chapter_leaves_the_open_exercise_marked(panel: LabPanel) -> None:

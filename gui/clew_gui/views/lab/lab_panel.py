@@ -149,6 +149,7 @@ class ExerciseTree(QTreeWidget):
             if found is None or item.data(0, _PROGRESS) == found:
                 continue
             item.setData(0, _PROGRESS, found)
+            item.setFirstColumnSpanned(not found.best)  # before its text, or the column does not make room for it
             item.setText(1, found.best)
             self._dress(item)
             words = ", ".join(part for part in (item.text(0), _TICKS[found.tick][2], found.best) if part)
