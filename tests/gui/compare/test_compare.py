@@ -281,6 +281,9 @@ def test_each_picture_answers_to_the_pointer_and_leaves_as_files(
     without = CompareChart(dataclasses.replace(scene, paths=lacking), "parallel", box, UsualSizes())
     without.draw(drawing)
     nones = [item for item in drawing.items if isinstance(item, Words) and item.text == "none"]
+    named = Drawing(LIGHT, UsualSizes())
+    CompareChart(scene, "curves", box, UsualSizes()).draw(named)
+    assert "best 90.00 %" in {item.text for item in named.items if isinstance(item, Words)}, "it may not be the last"
     assert [item.y for item in nones] == [without.line(2)[0, 1]], "not at the value of another one"
     assert without.line(2)[0, 1] > max(without.line(number)[0, 1] for number in (0, 1)) + 20
     drawing.items.clear()
