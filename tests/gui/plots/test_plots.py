@@ -267,6 +267,7 @@ def test_a_label_in_the_gutter_lifts_its_run_and_chooses_it(panel: ConvergencePl
     with qtbot.waitSignal(panel.canvas.pointed) as hovered:
         QTest.mouseMove(panel.canvas, at)
     assert hovered.args == ["1"]
+    assert panel.canvas.toolTip() == "1  SGD 0.5", "the whole of it, also where it is cut"
     assert panel.canvas.scene.plots[0].curves[-1].run.run_id == "1"
     with qtbot.waitSignal(panel.run_clicked) as clicked:
         QTest.mouseClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at)

@@ -22,6 +22,7 @@ from clew_gui.charts.kit.ticks import Span
 from clew_gui.views.charts.painter import SIZES, pen_of, rect_of
 from clew_gui.views.plots.plot_page import PlotPage
 from clew_gui.views.theme.parts import Appearance
+from clew_shared.base.harmless import for_tooltip
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec, PlotSpec
 from clew_shared.goal_settings import is_for
 from clew_shared.journal.events import Predicted
@@ -206,6 +207,7 @@ class CurvesView(PlotPage):
         self.boxed.connect(self._zoom_into)
         self.double_clicked.connect(self.reset_zoom)
         self.pointed.connect(self._redraw_soon)  # a run whose label is under the pointer stands out
+        self.pointed.connect(lambda name: self.setToolTip(for_tooltip(self._label_of(name))))
         self.show_chart(self._lay_out)
 
     # ------------------------------------------------------------ what is shown
@@ -246,6 +248,9 @@ class CurvesView(PlotPage):
         if drawn is None or not drawn.steps or drawn.metric not in setup.metrics:
             return setup.ghost
         return Ghost(tuple(zip(drawn.steps, drawn.values, strict=False)), PREDICTED, stays=True)
+
+    def _label_of(self, name: str) -> str:
+        return next((run.label for run in self.runs if run.run_id == name), "")
 
     @property
     def metrics(self) -> Sequence[str]:
