@@ -10,7 +10,7 @@ import msgspec
 
 from clew_gui.base.times import as_clock
 from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, last_line, listed, note, refused, untried, wrong
-from clew_gui.schedulers.allocation import OFFERED, asked_names, chosen, longest_time, seconds_asked, summary, time_problem
+from clew_gui.schedulers.allocation import asked_names, chosen, longest_time, seconds_asked, summary, time_problem
 from clew_gui.schedulers.registry import SCHEDULERS
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import job_of
@@ -54,8 +54,8 @@ def partition(diagnosis: Diagnosis) -> CheckResult:
     if missing:
         text = f"The scheduler has no partition {missing[0]!r}."
         hint = f"{did_you_mean(missing[0], names)} There are: {listed(names)}.".lstrip()
-        near = sorted(names, key=lambda name: name not in get_close_matches(missing[0], names, 1))
-        return wrong(text, hint, "scheduler.partition", *(set_to("partition", name) for name in near[:OFFERED]))
+        near = get_close_matches(missing[0], names, 3, cutoff=0.0)
+        return wrong(text, hint, "scheduler.partition", *(set_to("partition", name) for name in near))
     down = [one.name for one in chosen(diagnosis.partitions, diagnosis.site.allocation) if not one.up]
     if down and len(down) == len(asked):
         text = f"The partition {listed(down)} starts no jobs at present."

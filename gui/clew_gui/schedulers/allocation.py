@@ -159,7 +159,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     up: bool = True
 
 
-OFFERED = 3
+_OFFERED = 3
 """The number of other partitions that are offered at most."""
 
 
@@ -194,6 +194,6 @@ def time_problem(partitions: Sequence[Partition], allocation: AllocationRequest)
     others = ", ".join(fitting)
     text = f"The job asks for {duration(seconds)}; the limit of {where} is {duration(longest)}."
     hint = f"Ask for at most {duration(longest)}, or choose another partition{f': {others}' if others else ''}."
-    elsewhere = [set_to("partition", name) for name in fitting[:OFFERED]] or [choose("partition")]
+    elsewhere = [set_to("partition", name) for name in fitting[:_OFFERED]] or [choose("partition")]
     ways = (set_to("time", as_clock(longest)), *elsewhere)
     return Problem("scheduler.time", text, hint, "time", ways)

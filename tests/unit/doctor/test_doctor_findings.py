@@ -411,7 +411,9 @@ def test_what_to_do_fits_what_was_found(clinic: Clinic, name: str, words: str) -
 
 def test_the_partitions_that_are_there_are_offered(clinic: Clinic) -> None:
     ways = clinic.finding("a partition that is not there")[0].remedies
-    assert [(way.what, way.value) for way in ways] == [("partition", "long"), ("partition", "short")], "the nearest first"
+    assert [(way.what, way.value) for way in ways] == [("partition", "long"), ("partition", "short")], (
+        "the nearest first"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.mended is not None])
