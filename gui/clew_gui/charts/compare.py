@@ -643,7 +643,8 @@ class CompareChart(Chart):
                 self._draw_dot(drawing, group, start + 8, row, _DOT)
             else:
                 drawing.line(start, row, start + 16, row, ink_stroke(group.ink, theme, 2.0))
-            value = "" if group.outcome.best is None else f"best {quantity(group.outcome.best, self._scene.metric.format)}"
+            best = group.outcome.best
+            value = "" if best is None else f"best {quantity(best, self._scene.metric.format)}"
             drawing.text(right, row, value, theme.text2, across="right")
             wide = right - start - 28 - drawing.width(value)
             kind: FontKind = "captionStrong" if group.baseline else "caption"
