@@ -86,8 +86,6 @@ def _is_live(job: JobModel | None) -> bool:
 
 
 def _waiting(news: JobStatus) -> str:
-    if news.stage is JobStage.QUEUED and news.starts is not None:
-        return f"It will probably start {words.wall(news.starts)}."
     return "Waits for the site." if news.stage is JobStage.QUEUED else ""
 
 
