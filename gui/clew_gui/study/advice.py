@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_gui.study.machine import machine_findings
-from clew_gui.study.rate_range import is_rate_test
+from clew_gui.study.rate_range import rate_test
 from clew_shared.cards import MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
@@ -72,7 +72,7 @@ def advise(history: History) -> tuple[Advice, ...]:
 
     Of a replay no more is said either; of a learning-rate range test nothing: its loss is to grow in the end.
     """
-    if is_rate_test(history):
+    if rate_test(history):
         return ()
     found = tuple(_diverged(history))
     if found or not history.fold.done or history.fold.state is RunState.LOST or history.fold.replay_of:

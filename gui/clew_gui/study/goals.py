@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clew_gui.study.machine import others_words
-from clew_gui.study.rate_range import is_rate_test
+from clew_gui.study.rate_range import rate_test
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.catalogue import known_sets
@@ -71,7 +71,7 @@ def check_goal(
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where}; the goal is {wanted}")
     late = end is not None and goal.which != "best" and _step(goal, column) >= end
-    unjudged = "a replay" if history.fold.replay_of else "a range test" if is_rate_test(history) else ""
+    unjudged = "a replay" if history.fold.replay_of else "a range test" if rate_test(history) else ""
     suffices = _reaches(goal, value) and not late and not unjudged
     other = _missing(goal, history, card, spec, answers) if suffices else ""
     reached = suffices and not other

@@ -23,13 +23,13 @@ class RateCurve(NamedTuple):
     steepest: float | None
 
 
-def is_rate_test(history: History) -> bool:
-    """Whether the run was a range test, as its journal says: its values are of many rates, so they are compared with
-    those of no other run and judged by no goal."""
+def rate_test(history: History) -> RateRange | None:
+    """The rates of a run that was a range test, as its journal says: its values are of many rates, so they are compared
+    with those of no other run and judged by no goal. None for any other run."""
     if "rate_range" not in history.fold.spec:  # asked often, and most are none
-        return False
+        return None
     spec = spec_of(history)
-    return spec is not None and spec.rate_range is not None
+    return spec.rate_range if spec is not None else None
 
 
 def rate_curve(history: History, test: RateRange, steps: int, metric: str = "loss") -> RateCurve:

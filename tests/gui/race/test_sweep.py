@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
+from clew_gui.charts.kit.ticks import XUnit
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.kept_studies import kept_study, study_lock
 from clew_gui.sites.site import Site
@@ -314,6 +315,15 @@ def test_a_range_test_says_at_which_rate_to_begin_and_puts_it_into_the_form(
     assert form.spec().params["learning_rate"] == float(found[1])
     form.use_spec(run.spec)
     assert form.spec().rate_range is None, "the next run is no test"
+    view = program.window.run_view
+    rate = view.controls.units.button(XUnit.RATE)
+    assert rate.isVisible()
+    rate.click()
+    assert (view.plots.view.unit, view.plots.view.log_x) == (XUnit.RATE, True)
+    assert view.plots.canvas.scene.grid.span.low == pytest.approx(-4, abs=0.1)
+    program.controller.open_exercise("softmax")
+    assert not rate.isVisible()
+    assert (view.plots.view.unit, view.plots.view.log_x) == (XUnit.STEP, False)
 
 
 def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_result(

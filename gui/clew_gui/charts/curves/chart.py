@@ -376,7 +376,6 @@ class CurvesChart(CurvesLayout, Chart):
             drawing.text(left, self.stack.height - 10, text, ink, room=self.stack.width - left - 8)
 
 
-_UNITS: Final = {XUnit.STEP: "Step", XUnit.EPOCH: "Epoch", XUnit.IMAGES: "Images", XUnit.SECONDS: "Training time"}
 _FOOT: Final = 24.0
 _NOTED: Final = 42.0
 """Pixels below the x axis for its title, and for a note below that."""
@@ -412,5 +411,6 @@ def curves_chart(
         if needed == builder.sides:
             break
         builder.sides = needed
-    label = _UNITS[view.unit] + (", log scale" if view.log_x else "") if crosshair is None else ""
+    unit = "Training time" if view.unit is XUnit.SECONDS else view.unit.capitalize()
+    label = unit + (", log scale" if view.log_x else "") if crosshair is None else ""
     return CurvesChart(scene, boxes, theme, sizes, lifted, label, crosshair)

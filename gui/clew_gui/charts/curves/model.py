@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,6 +11,7 @@ import numpy as np
 
 from clew_gui.charts.kit.layout import FloatArray, IntArray
 from clew_gui.charts.kit.ticks import Span, XUnit
+from clew_gui.study.rate_range import rate_test
 from clew_shared.cards import Goal, MetricSpec, PlotSpec
 from clew_shared.journal.history import History
 from clew_shared.journal.pyramid import index_of
@@ -153,16 +155,22 @@ def _better(plot: PlotSpec, metric: MetricSpec | None, goals: Sequence[Goal]) ->
 
 def knows(history: History, unit: XUnit) -> bool:
     """Whether a run can be shown against ``unit``."""
+    if unit is XUnit.RATE:
+        return rate_test(history) is not None and history.fold.steps > 0
     return bool(history.timeline()[0].size) if unit is XUnit.SECONDS else _factor(history, unit) > 0
 
 
 def from_steps(history: History, steps: FloatArray, unit: XUnit) -> FloatArray:
     """Ascending steps of a run in another unit, which the run must know."""
+    if unit is XUnit.RATE and (test := rate_test(history)) is not None:
+        return np.asarray(test.low * (test.high / test.low) ** (steps / history.fold.steps), np.float64)
     return _seconds(history, steps) if unit is XUnit.SECONDS else steps * _factor(history, unit)
 
 
 def to_steps(history: History, x: FloatArray, unit: XUnit) -> FloatArray:
     """The inverse of ``from_steps``."""
+    if unit is XUnit.RATE and (test := rate_test(history)) is not None:
+        return np.asarray(history.fold.steps * np.log(x / test.low) / math.log(test.high / test.low), np.float64)
     return _steps(history, x) if unit is XUnit.SECONDS else x / _factor(history, unit)
 
 

@@ -55,6 +55,8 @@ def x_text(value: float, unit: XUnit) -> str:
         return f"Epoch {value:.2f}"
     if unit is XUnit.IMAGES:
         return f"{count_text(round(value))} images"
+    if unit is XUnit.RATE:
+        return f"Learning rate {value:.3g}"
     return seconds_text(max(value, 0.0))
 
 

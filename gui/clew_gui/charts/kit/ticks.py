@@ -105,12 +105,14 @@ def images_tick_text(images: float, step: float) -> str:
 
 
 class XUnit(StrEnum):
-    """The unit of the x axis. SECONDS is the training clock, which is stopped while compiling and evaluating."""
+    """The unit of the x axis. SECONDS is the training clock, which is stopped while compiling and evaluating; RATE is
+    that of a range test."""
 
     STEP = "step"
     EPOCH = "epoch"
     IMAGES = "images"
     SECONDS = "seconds"
+    RATE = "learning rate"
 
 
 _DEEPEST = 1e-6

@@ -193,7 +193,7 @@ class PanelUpdater:
         """Offers the scales of the x axis that the drawn runs have; before one has said that, those of the exercise."""
         view = self._window.run_view
         if any(run.history.schema is not None for run in view.plots.canvas.runs):
-            view.controls.set_scales(view.plots.knows("images"))
+            view.controls.set_scales(view.plots.knows("images"), view.plots.knows("learning rate"))
 
     def loading(self) -> None:
         """Shows in the list of runs that earlier ones are still being loaded."""

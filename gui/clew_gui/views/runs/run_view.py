@@ -33,7 +33,7 @@ from clew_gui.views.theme.parts import (
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 
-UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"))
+UNITS = (("step", "Step"), ("epoch", "Epoch"), ("images", "Images"), ("seconds", "Seconds"), (XUnit.RATE, "Rate"))
 LOW = 560
 NARROW = 660
 WIDE = 900
@@ -208,8 +208,11 @@ class PlotControls(QWidget):
             self.page = wanted
             self.page_changed.emit(wanted)
 
-    def set_scales(self, images: bool) -> None:
-        """An exercise without batches has neither epochs nor images."""
+    def set_scales(self, images: bool, rate: bool = False) -> None:
+        """An exercise without batches has neither epochs nor images; only a range test has a ``rate``."""
+        self.units.button(XUnit.RATE).setVisible(rate)
+        if not rate and self.units.current() == XUnit.RATE:
+            self.units.button("step").setChecked(True)
         for key in ("epoch", "images"):
             self.units.button(key).setEnabled(images)
             self.units.button(key).setToolTip("" if images else "This run has no batches of images")
@@ -244,7 +247,7 @@ class RunView(QWidget):
         plots.canvas.set_corner(controls.whole)
         plots.shown.connect(self.pulse.follow)
         controls.page_changed.connect(plots.show_page)
-        controls.units.chosen.connect(lambda unit: plots.change(unit=XUnit(unit)))
+        controls.units.chosen.connect(lambda unit: plots.change(unit=XUnit(unit), log_x=unit == XUnit.RATE))
         controls.log.toggled.connect(lambda on: plots.change(log_y=on))
         controls.smoothing.valueChanged.connect(self._smooth)
         controls.whole.toggled.connect(lambda on: plots.change(whole=on, y_zoom=()))
@@ -255,7 +258,8 @@ class RunView(QWidget):
     def take_controls(self) -> None:
         """Draw as the controls say."""
         self.plots.show_page(self.controls.page)
-        self.plots.change(log_y=self.controls.log.isChecked(), unit=XUnit(self.controls.units.current()))
+        self.plots.change(log_y=self.controls.log.isChecked())
+        self.controls.units.chosen.emit(self.controls.units.current())
         self._smooth(self.controls.smoothing.value())
 
     def _smooth(self, percent: int) -> None:

@@ -13,6 +13,7 @@ from clew_gui.charts.kit.ticks import Span, XUnit
 from clew_shared.journal.events import Attempt, Diverged
 from clew_shared.journal.history import History
 from clew_shared.journal.pyramid import Sample
+from clew_shared.spec import RateRange, RunSpec, to_toml
 from tests.recording import record
 
 
@@ -39,6 +40,17 @@ def history() -> History:
 def test_units_of_x(history: History, unit: XUnit, step: float, x: float) -> None:
     assert from_steps(history, np.array([step], np.float64), unit) == pytest.approx([x])
     assert to_steps(history, np.array([x]), unit) == pytest.approx([step])
+
+
+def test_a_range_test_is_shown_over_its_rates() -> None:
+    history, spec = History(), RunSpec(exercise="softmax", rate_range=RateRange(0.001, 10.0))
+    history.feed(
+        1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", steps=200, spec=to_toml(spec))
+    )
+    assert knows(history, XUnit.RATE)
+    steps, rates = np.array([0.0, 50.0, 100.0, 200.0]), [0.001, 0.01, 0.1, 10.0]
+    assert from_steps(history, steps, XUnit.RATE) == pytest.approx(rates)
+    assert to_steps(history, np.array(rates), XUnit.RATE) == pytest.approx(steps)
 
 
 def test_a_run_without_batches_has_no_epochs_and_one_without_points_no_time() -> None:
