@@ -467,7 +467,9 @@ def test_weights_are_a_choice_of_the_earlier_runs_whose_weights_are_here_and_a_p
     assert "Run 1" in editor.currentText()
     editor.offer([("/runs/2", "Run 2"), (str(places.runs / here.id), "Run 1  SGD 0.1")])
     assert form.values()["weights"] == str(places.runs / here.id), "what was chosen stays"
-    QTest.mouseClick(editor.lineEdit(), Qt.MouseButton.LeftButton)
+    line = editor.lineEdit()
+    assert line is not None
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     QApplication.processEvents()
     assert editor.view().isVisible(), "its whole row opens the list"
     editor.hidePopup()

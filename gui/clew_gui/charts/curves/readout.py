@@ -55,9 +55,7 @@ def x_text(value: float, unit: XUnit) -> str:
         return f"Epoch {value:.2f}"
     if unit is XUnit.IMAGES:
         return f"{count_text(round(value))} images"
-    if unit is XUnit.RATE:
-        return f"Learning rate {value:.3g}"
-    return seconds_text(max(value, 0.0))
+    return f"Learning rate {value:.3g}" if unit is XUnit.RATE else seconds_text(max(value, 0.0))
 
 
 def read(scene: Scene, x: float) -> Readout:

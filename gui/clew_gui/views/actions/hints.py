@@ -67,8 +67,7 @@ class Hints:
         """Shows the first line that is useful and was not shown before, in place of the one before it."""
         window, model = self._controller.window, self._controller.model
         run, told = model.run(), model.state.told
-        seen = window.run_view.isVisible() and window.next_run.isVisible()
-        if run is None or self._clock() < self._next or not seen:
+        if run is None or self._clock() < self._next or not window.next_run.isVisible():
             return
         found = next((one for one in FEATURES if one.name not in told and one.useful(window, run)), None)
         window.next_run.show_hint(found.text if found is not None else "")

@@ -223,7 +223,7 @@ def test_runs_of_a_sweep_that_diverged_leave_the_axis_to_the_others(
     more = [RunStyle(f"bad{k}", f"{3 + k}  SGD 9", 2 + k, selected=not k) for k in range(diverged)]
     for run in more:
         record(run.history, "loss", 0, 10.0 ** (0.3 * np.arange(1000)), dtype="float64")
-        run.history.feed(1, Diverged(metric="loss", step=999, value=math.inf))
+        run.history.feed(1, Diverged(metric="loss", step=999, value="inf"))
     shown = (*(replace(run, selected=False) for run in runs), *more)
     scene = build(shown, setups, View(log_y=log))
     assert scene.plots[0].span.high <= before.high + 0.1 * before.size
