@@ -1,0 +1,187 @@
+"""Courses in the window: nothing is opened unseen, the lab follows, a person agrees to share, the teacher sees all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QDialog, QLineEdit, QPlainTextEdit, QPushButton
+from pytestqt.qtbot import QtBot
+
+from clew_gui.app import Program
+from clew_gui.courses.board import Board
+from clew_gui.courses.course_file import from_files
+from clew_gui.courses.shared_folder import SharedFolder, read_place
+from clew_gui.courses.store import Courses
+from clew_gui.views.tabs.class_tab import ClassTab
+from clew_shared.base.places import Places
+from tests.gui import fakes
+from tests.gui.conftest import Opener
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> SharedFolder:
+    """The folder of the class."""
+    folder = SharedFolder(read_place(str(tmp_path / "board")))
+    folder.make(group="root")
+    return folder
+
+
+@pytest.fixture
+def course(tmp_path: Path, board: SharedFolder) -> Path:
+    """A course with one exercise in its folder."""
+    folder = tmp_path / "dl"
+    (folder / "exercises").mkdir(parents=True)
+    (folder / "exercises/own.py").write_text("raise SystemExit('never run unseen')\n")
+    (folder / "course.toml").write_text(
+        f"""format = 1
+id = "dl"
+title = "Deep learning in winter"
+board = '{board.place.path}'
+[[lessons]]
+title = "Week one"
+exercises = [{{ id = "softmax", goals = [] }}]
+"""
+    )
+    return folder
+
+
+def follow(places: Places, folder: Path) -> None:
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    Courses(places).open(from_files(files, "here"), consent=True)
+
+
+def dialog(program: Program) -> QDialog:
+    return next(one for one in program.window.findChildren(QDialog) if one.isVisible())
+
+
+def press(where: QDialog, words: str) -> None:
+    button = next(one for one in where.findChildren(QPushButton) if one.text() == words and one.isVisible())
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def titles(program: Program) -> list[str]:
+    tree = program.window.lab.tree
+    return [item.text(0) for item in map(tree.topLevelItem, range(tree.topLevelItemCount())) if item is not None]
+
+
+def test_a_course_is_shown_whole_before_it_is_opened(softmax: Program, course: Path, places: Places) -> None:
+    softmax.open_file(str(course))
+    asked = dialog(softmax)
+    words = asked.findChildren(QPlainTextEdit)[0].toPlainText()
+    assert "own.py" in words
+    assert "Week one: softmax" in words
+    press(asked, "Cancel")
+    assert Courses(places).all() == []
+    softmax.open_file(str(course))
+    press(dialog(softmax), "Open")
+    assert Courses(places).current() is not None
+    assert titles(softmax) == ["Week one"]
+    assert softmax.controller.model.card.goals == ()
+
+
+def test_the_next_window_follows_it_and_all_exercises_come_back(
+    open_window: Opener, course: Path, places: Places
+) -> None:
+    follow(places, course)
+    program = open_window()
+    assert titles(program) == ["Week one"]
+    program.window.actions_["courses"].trigger()
+    press(dialog(program), "Follow")  # that of all exercises comes first
+    assert len(titles(program)) > 1
+    program.window.actions_["courses"].trigger()
+    press(dialog(program), "Leave")
+    assert Courses(places).all() == []
+
+
+def test_runs_of_two_courses_keep_apart(open_window: Opener, course: Path, places: Places) -> None:
+    session = fakes.FakeSession()
+    mine, others, before = session.add(), session.add(), session.add()
+    for run, name in ((mine, "dl"), (others, "hpc")):
+        run.spec = msgspec.structs.replace(run.spec, course=name)
+    follow(places, course)
+    program = open_window(session)
+    assert [run.id for run in program.controller.model.runs()] == [mine.id, before.id]
+    program.controller.follow_course(None)
+    assert others.id in [run.id for run in program.controller.model.runs()]
+
+
+def test_nothing_is_shared_before_a_person_agrees_and_it_can_be_stopped(
+    open_window: Opener, course: Path, places: Places, board: SharedFolder, qtbot: QtBot
+) -> None:
+    follow(places, course)
+    session = fakes.FakeSession()
+    session.add().begin().train(40)
+    program = open_window(session)
+    for _ in range(40):
+        program.controller.second.emit()
+    assert list(Path(board.place.path).iterdir()) == []
+    program.window.actions_["share"].trigger()
+    asked = dialog(program)
+    assert "Other students cannot read it" in asked.sentence.text()  # type: ignore[attr-defined]
+    asked.findChildren(QLineEdit)[0].setText("Ada")
+    asked.findChildren(QCheckBox)[0].setChecked(True)
+    press(asked, "Share")
+    seen = Board(board)
+
+    def arrived() -> None:
+        seen.refresh()
+        found = [(one.name, [run.line.state for run in one.of("softmax")]) for one in seen.members.values()]
+        assert found == [("Ada", ["RUNNING"])]
+
+    qtbot.waitUntil(arrived, timeout=10_000)
+    program.window.actions_["share"].trigger()
+    QTest.keyClick(dialog(program), Qt.Key.Key_Escape)
+    assert len(list(Path(board.place.path).iterdir())) == 1, "Escape changes nothing"
+    program.window.actions_["share"].trigger()
+    press(dialog(program), "Stop sharing")
+    qtbot.waitUntil(lambda: list(Path(board.place.path).iterdir()) == [], timeout=10_000)
+
+
+def test_the_teacher_sees_the_class_and_a_click_shows_a_curve(
+    open_window: Opener, course: Path, places: Places, board: SharedFolder, tmp_path: Path, qtbot: QtBot
+) -> None:
+    lines = [
+        f'{{"time": 1800000000, "name": "{name}"}}\n'
+        f'{{"time": 1800000000, "exercise": "softmax", "run": "r", "state": "{state}", "step": 50, "steps": 100,'
+        f' "best": 0.9, "points": [[1, 0.5], [50, 0.9]]}}\n'
+        for name, state in (("Ada", "RUNNING"), ("Ben", "FAILED"))
+    ]
+    for number, text in enumerate(lines):
+        board.append(f"{number}.board", 0, text.encode())
+    follow(places, course)
+    program = open_window()
+    tab = program.tab(ClassTab)
+    tab.open()
+    qtbot.waitUntil(lambda: "2 students" in tab.sentence.text(), timeout=10_000)
+    assert "1 of them stuck" in tab.sentence.text()
+    heads, ada, ben = tab.table.texts()
+    assert heads[3].startswith("Softmax")
+    assert "50 %" in ada[3]
+    assert ben[2] == "failed"
+    tab.table.cellClicked.emit(0, 3)
+    assert tab.race.isVisible()
+    tab.names.setChecked(False)
+    assert [row[0] for row in tab.table.texts()[1:]] == ["Student 1", "Student 2"]
+    assert "Ada" not in str(tab.table.texts())
+    tab.write("csv", tmp_path / "class.csv")
+    assert "Student 1" in (tmp_path / "class.csv").read_text()
+
+
+def test_a_member_is_offered_no_class(open_window: Opener, course: Path, places: Places) -> None:
+    follow(places, course)
+    shared = places.shared("dl")
+    shared.mkdir(parents=True)
+    (shared / "member.toml").write_text('file = "x.board"\nname = "Ada"\n')
+    program = open_window()
+    assert not program.tab(ClassTab).offered()
+    assert not program.window.actions_["class"].isEnabled()
+
+
+def test_what_cannot_be_read_is_said(softmax: Program, tmp_path: Path) -> None:
+    (tmp_path / "broken.clew-course").write_bytes(b"PK\x03\x04 no zip")
+    softmax.open_file(str(tmp_path / "broken.clew-course"))
+    assert softmax.window.messages.problems()[-1].code == "course.read"
