@@ -90,7 +90,7 @@ def test_a_changed_field_stays_strong_when_the_theme_changes(softmax: Program, q
 
 def edit(form: ParamForm, name: str) -> QLineEdit:
     """The text field of a hyperparameter."""
-    field = form.row(name).editor.widget()
+    field = form.row(name).editor
     assert isinstance(field, QLineEdit)
     return field
 
@@ -121,9 +121,9 @@ def test_a_changed_value_is_strong_and_can_be_reset(form: ParamForm) -> None:
 
 
 def test_a_field_appears_when_it_matters(form: ParamForm) -> None:
-    assert not form.row("momentum").editor.widget().isVisible()
+    assert not form.row("momentum").editor.isVisible()
     form.row("optimizer").editor.set_value("nesterov")
-    assert form.row("momentum").editor.widget().isVisible()
+    assert form.row("momentum").editor.isVisible()
     assert form.values()["momentum"] == 0.9
 
 
@@ -172,7 +172,7 @@ def test_the_wheel_changes_no_choice_that_it_passes_over(form: ParamForm, qtbot:
     from PySide6.QtGui import QWheelEvent
     from PySide6.QtWidgets import QApplication
 
-    box = form.row("optimizer").editor.widget()
+    box = form.row("optimizer").editor
     assert isinstance(box, QComboBox)
     edit(form, "steps").setFocus()
     at = QPointF(5, 5)
@@ -352,21 +352,21 @@ def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
     qtbot.addWidget(form)
     form.show()
     heads = {head.text(): head for head in form.findChildren(GroupHead)}
-    assert not form.row("evaluate_every").editor.widget().isVisible(), "seldom changed"
+    assert not form.row("evaluate_every").editor.isVisible(), "seldom changed"
     heads["More"].click()
-    assert form.row("evaluate_every").editor.widget().isVisible()
+    assert form.row("evaluate_every").editor.isVisible()
     heads["Training"].click()
-    assert not form.row("optimizer").editor.widget().isVisible()
+    assert not form.row("optimizer").editor.isVisible()
     assert form.values()["optimizer"] == "sgd", "a folded field keeps its value"
     form.set_values({"optimizer": "adam"})
-    assert form.row("optimizer").editor.widget().isVisible(), "a changed value is never out of sight"
+    assert form.row("optimizer").editor.isVisible(), "a changed value is never out of sight"
 
 
 def test_what_the_first_labs_never_need_is_closed_until_it_is_opened_or_unusual(panel: NextRun) -> None:
     cards = {card.id: card for card in load_builtin().exercises}
 
     def seen() -> list[bool]:
-        fields = (panel.form.row("schedule").editor.widget(), panel.spread, panel.seed)
+        fields = (panel.form.row("schedule").editor, panel.spread, panel.seed)
         return [field.isVisibleTo(panel) for field in fields]
 
     panel.set_card(cards["perceptron"])
@@ -530,7 +530,7 @@ def test_a_text_of_several_lines_has_a_field_of_several_lines_and_its_example(qt
     note = ParamSpec(name="note", kind="text", label="Note", default="", example="One\nTwo", lines=2)
     form = ParamForm(Appearance(), [note])
     qtbot.addWidget(form)
-    field = form.row("note").editor.widget()
+    field = form.row("note").editor
     assert isinstance(field, QPlainTextEdit)
     assert field.placeholderText() == "One\nTwo"
     field.setPlainText("Three\nFour")

@@ -714,7 +714,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     view.set_threshold("errors", mean + 0.3)
     assert view.said.endswith("3.00 deviations"), "the run's own are 2"
     view.use.click()
-    editor = program.window.next_run.form.row("deviations").editor.widget()
+    editor = program.window.next_run.form.row("deviations").editor
     assert program.window.next_run.form.values()["deviations"] == 3.0
     assert editor.hasFocus()
     assert not editor.visibleRegion().isEmpty()

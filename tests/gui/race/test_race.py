@@ -10,10 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.base.tokens import LIGHT
+from clew_gui.views.form.fields import LaneEdit
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import MeasuredView
 from clew_gui.views.runs.study_bar import RaceEntry, StudyBar
-from clew_gui.views.runs.study_dialogs import LaneEdit, shared_words
+from clew_gui.views.runs.study_dialogs import shared_words
 from clew_gui.views.theme.parts import Appearance, Button
 from clew_shared.cards import MetricSpec
 from clew_shared.catalogue import load_builtin

@@ -18,9 +18,9 @@ from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.session.kept_studies import kept_study, study_lock
 from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
+from clew_gui.views.form.fields import ManyChoices
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.form.next_run import AGAIN_S
-from clew_gui.views.runs.study_dialogs import ManyChoices
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import Button
 from clew_shared.base.places import Places
@@ -243,19 +243,19 @@ def test_a_range_in_a_field_of_the_form_becomes_a_sweep(program: Program) -> Non
     form = program.window.next_run
     rate = form.form.row("learning_rate")
     for text, number in (("0.01..1", 5), ("0.1, 0.5, 1", 3), ("0.1,0.5,1", 3)):
-        rate.editor.widget().setText(text)  # type: ignore[attr-defined]
+        rate.editor.setText(text)  # type: ignore[union-attr]
         assert rate.offer.text().strip() == f"Sweep {number} values…"
         assert (form.run.isEnabled(), form.sweep.isEnabled()) == (False, True)
         assert form.run.toolTip() == f"Learning rate has {number} values: sweep them, or write one."
-    rate.editor.widget().setText("0.01..5000")  # type: ignore[attr-defined]
+    rate.editor.setText("0.01..5000")  # type: ignore[union-attr]
     assert not form.sweep.isEnabled(), "a value that no run may have is no sweep either"
     assert "at most" in rate.error.text()
-    rate.editor.widget().setText("0.01..1")  # type: ignore[attr-defined]
+    rate.editor.setText("0.01..1")  # type: ignore[union-attr]
     rate.offer.click()
     dialog = shown(program)
     assert dialog.form.row("learning_rate").editor.raw() == "0.01 to 1 log 5", "rates differ by factors"
     assert dialog.go.text().strip() == "Start 5 runs"
-    rate.editor.widget().setText("0.2")  # type: ignore[attr-defined]
+    rate.editor.setText("0.2")  # type: ignore[union-attr]
     assert form.run.isEnabled()
     assert not rate.offer.isVisibleTo(form)
 
@@ -332,7 +332,7 @@ def test_an_expected_value_goes_with_the_next_run_alone_and_is_shown_beside_its_
     form = program.window.next_run
     form.predict.trigger()
     dialog = shown(program)
-    assert dialog.focusWidget() is dialog.form.row("value").editor.widget(), "what a person types is the value"
+    assert dialog.focusWidget() is dialog.form.row("value").editor, "what a person types is the value"
     assert not dialog.go.isEnabled(), "nothing is expected"
     write(dialog, "metric", "loss")
     for wrong in ("much", "1e301"):

@@ -72,7 +72,7 @@ def test_too_much_time_marks_its_field_and_offers_less_time_or_a_partition(
     qtbot.waitUntil(lambda: time.remark is not None)
     assert where.form.fold.button.isChecked(), "the fields are in sight"
     assert time.error.text() == "The job asks for 1 hour; the limit of debug is 2 minutes."
-    assert time.editor.widget().property("state") == "bad"
+    assert time.editor.property("state") == "bad"
     assert program.window.next_run.run.isEnabled(), "the same job may be accepted later"
     assert offered(program) == ["Ask for 2 minutes", "Partition: long"]
     press(program, "Ask for 2 minutes")
@@ -89,7 +89,7 @@ def test_a_refused_field_without_a_value_to_take_gets_the_cursor_not_the_site(pr
     press(program, "Change account")
     form = program.window.next_run.where.form
     assert form is not None
-    assert program.window.focusWidget() is form.form.row("account").editor.widget()
+    assert program.window.focusWidget() is form.form.row("account").editor
 
 
 def test_missing_data_are_sent_replaced_or_named_on_the_site(
@@ -129,7 +129,7 @@ def shown(program: Program, qtbot: QtBot) -> list[SitesDialog]:
 
 def modules_of(dialog: SitesDialog) -> QLineEdit:
     """The field of a site's modules."""
-    field = dialog.form.row("modules").editor.widget()
+    field = dialog.form.row("modules").editor
     assert isinstance(field, QLineEdit)
     return field
 

@@ -119,7 +119,7 @@ def dialog(parent: QWidget, store: SiteStore) -> SitesDialog:
 
 def line(dialog: SitesDialog, name: str) -> QLineEdit:
     """A field of one line."""
-    control = dialog.form.row(name).editor.widget()
+    control = dialog.form.row(name).editor
     assert isinstance(control, QLineEdit)
     return control
 
@@ -138,7 +138,7 @@ def test_all_sites_are_listed_and_a_torn_one_hides_no_other(dialog: SitesDialog)
 
 
 def test_a_group_of_which_nothing_is_set_is_folded(dialog: SitesDialog) -> None:
-    prologue = dialog.form.row("prologue").editor.widget()
+    prologue = dialog.form.row("prologue").editor
     shown = []
     for name in ("cave", "login", "cave"):
         if name == "login":

@@ -17,9 +17,9 @@ from clew_gui.app import Program, build_app
 from clew_gui.session.links.inbox import LinkState
 from clew_gui.session.runs import RunModel, find_demonstration
 from clew_gui.targets.local_agent import find_agent
+from clew_gui.views.form.fields import LaneEdit
 from clew_gui.views.form.form import FormDialog
 from clew_gui.views.plots.pages import SurfaceView
-from clew_gui.views.runs.study_dialogs import LaneEdit
 from clew_gui.views.tabs.cluster import ClusterTab
 from clew_gui.views.tabs.speedup import SpeedupTab
 from clew_shared.base.places import Places, find_places

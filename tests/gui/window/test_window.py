@@ -87,7 +87,7 @@ def test_run_starts_what_the_form_says(softmax: Program, qtbot: QtBot) -> None:
 
 
 def test_ctrl_enter_runs_from_inside_a_field_and_selects_that_run_alone(softmax: Program) -> None:
-    session, field = session_of(softmax), softmax.window.next_run.form.row("steps").editor.widget()
+    session, field = session_of(softmax), softmax.window.next_run.form.row("steps").editor
     tell(softmax, new=session.add().id)
     assert softmax.window.bottom.table.chosen_runs() == list(session.runs)
     field.setFocus()
@@ -635,10 +635,10 @@ def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:
 
 def test_a_wrong_field_disables_run_with_the_reason(softmax: Program) -> None:
     row = softmax.window.next_run.form.row("learning_rate")
-    field = row.editor.widget()
+    field = row.editor
     assert field.property("state") in (None, "")
     row.editor.set_value(0.5)
-    field.setText("fast")  # type: ignore[attr-defined]
+    field.setText("fast")  # type: ignore[union-attr]
     assert row.error.isVisible()
     assert "expected a number" in row.error.text().lower()
     assert not softmax.window.next_run.run.isEnabled()

@@ -286,7 +286,7 @@ def _scale(edit: Editor, factor: float) -> None:
     try:
         edit.set_value(float(f"{float(str(edit.raw())) * factor:.6g}"))
     except ValueError:
-        edit.widget().setFocus()
+        edit.setFocus()
 
 
 class TutorialDialog(Dialog):

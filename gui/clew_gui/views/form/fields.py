@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal, SignalInstance
-from PySide6.QtGui import QColor, QFocusEvent, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFocusEvent,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+)
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QCompleter,
     QLineEdit,
+    QMenu,
     QPlainTextEdit,
+    QPushButton,
     QSizePolicy,
     QSlider,
     QStyle,
@@ -26,10 +38,11 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.base.tokens import DARK, LIGHT
-from clew_gui.views.theme.parts import column
+from clew_gui.views.theme.parts import column, row
 from clew_gui.views.theme.theme import font
 from clew_shared.params import (
     MOST_POINTS,
+    Choice,
     Kind,
     ParamSpec,
     PlanePoint,
@@ -79,23 +92,6 @@ def _inside(spec: ParamSpec, wanted: float, before: float) -> float:
     return float(round(wanted)) if spec.type.python is int else wanted
 
 
-class Editor(Protocol):
-    """The interface that a form needs from a field."""
-
-    @property
-    def edited(self) -> SignalInstance:
-        """Emitted when a person or ``set_value`` changed it."""
-
-    def raw(self) -> object:
-        """Returns the field's content, unchecked."""
-
-    def set_value(self, value: Value) -> None:
-        """Show a value."""
-
-    def widget(self) -> QWidget:
-        """The control."""
-
-
 class NumberEdit(QLineEdit):
     """A number or a text. Up and down change a number by a sensible step, with Shift by a big one."""
 
@@ -124,10 +120,6 @@ class NumberEdit(QLineEdit):
         whole = isinstance(value, int) and not isinstance(value, bool)
         self.setText(f"{value:,}" if whole and self._spec.name != "seed" else format_value(value))
         self.setCursorPosition(0)
-
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Steps a number with the arrow keys."""
@@ -256,10 +248,6 @@ class LinesEdit(QPlainTextEdit):
         """Show a text."""
         self.setPlainText(format_value(value))
 
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
-
 
 class Combo(QComboBox):
     """A combo box that shortens what does not fit and shows all of it in the tooltip; a wheel passes over it."""
@@ -319,10 +307,6 @@ class ChoiceEdit(Combo):
         if index >= 0:
             self.setCurrentIndex(index)
 
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
-
 
 class RunEdit(Combo):
     """An earlier run, chosen from those that are offered, or the path of a folder or file, typed."""
@@ -379,10 +363,6 @@ class RunEdit(Combo):
         """Lets Qt paint the box, because its line edit shows the text."""
         QComboBox.paintEvent(self, event)
 
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
-
 
 class SwitchEdit(QCheckBox):
     """Turns a value on or off."""
@@ -404,9 +384,80 @@ class SwitchEdit(QCheckBox):
         """Turns it on or off."""
         self.setChecked(bool(value))
 
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
+
+class ManyChoices(QPushButton):
+    """Several of the values of a choice, ticked in a menu and shown by their labels."""
+
+    edited = Signal()
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self.setProperty("role", "field")
+        self.setAutoDefault(False)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        menu = StayingMenu(self)
+        self.entries: dict[str, QAction] = {}
+        for choice in choices:
+            entry = menu.addAction(choice.label)
+            entry.setCheckable(True)
+            entry.toggled.connect(lambda _on: self._ticked())
+            self.entries[choice.value] = entry
+        self.setMenu(menu)
+
+    def raw(self) -> object:
+        """The ticked values, as a sweep's file has them."""
+        return ", ".join(value for value, entry in self.entries.items() if entry.isChecked())
+
+    def set_value(self, value: Value) -> None:
+        """Ticks these values."""
+        wanted = {word.strip() for word in str(value).split(",")}
+        for name, entry in self.entries.items():
+            with QSignalBlocker(entry):
+                entry.setChecked(name in wanted)
+        self._ticked()
+
+    def _ticked(self) -> None:
+        labels = [entry.text() for entry in self.entries.values() if entry.isChecked()]
+        self.setText(f"  {', '.join(labels) or 'not set'}")  # Qt has no padding beside a text at the left
+        self.edited.emit()
+
+
+class StayingMenu(QMenu):
+    """A menu of ticks that stays open while they are set."""
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click sets a tick and closes nothing."""
+        entry: object = self.actionAt(event.position().toPoint())  # None beside the entries, whatever its type says
+        if isinstance(entry, QAction) and entry.isCheckable():
+            entry.toggle()
+        else:
+            super().mouseReleaseEvent(event)
+
+
+class LaneEdit(QWidget):
+    """Whether a lane takes part, and its learning rate."""
+
+    edited = Signal()
+
+    def __init__(self, spec: ParamSpec) -> None:
+        super().__init__()
+        self.box, self.rate, self._usual = QCheckBox(), NumberEdit(spec), spec.default
+        self.box.setChecked(True)
+        self.box.setAccessibleName(f"{spec.label} takes part")
+        self.rate.setAccessibleName(f"Learning rate of {spec.label}")
+        self.box.toggled.connect(self.rate.setEnabled)
+        self.box.toggled.connect(lambda _on: self.edited.emit())
+        self.rate.edited.connect(self.edited)
+        self.setFocusProxy(self.box)
+        row(self.box, self.rate, gap=8, parent=self).setStretch(1, 1)
+
+    def raw(self) -> object:
+        """The rate; the usual one where the lane does not take part, whatever was written."""
+        return self.rate.raw() if self.box.isChecked() else self._usual
+
+    def set_value(self, value: Value) -> None:
+        """Shows a rate."""
+        self.rate.set_value(value)
 
 
 class QuietWheel(QObject):
@@ -424,27 +475,6 @@ def keep_from_wheel(control: QWidget) -> None:
     """A wheel changes ``control`` only while it has the focus, and does not give it the focus."""
     control.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     control.installEventFilter(QuietWheel(control))
-
-
-def _text_editor(spec: ParamSpec) -> Callable[[ParamSpec], Editor]:
-    if spec.runs_of:
-        return RunEdit
-    return PointsEdit if spec.plane else LinesEdit if spec.lines > 1 else NumberEdit
-
-
-EDITORS: Mapping[Kind, Callable[[ParamSpec], Editor]] = {
-    "float": NumberEdit,
-    "int": NumberEdit,
-    "bool": SwitchEdit,
-    "choice": ChoiceEdit,
-    "text": lambda spec: _text_editor(spec)(spec),
-}
-"""The control for each kind of hyperparameter; all else that depends on the kind is in ``clew_shared.params.TYPES``."""
-
-
-def make_editor(spec: ParamSpec) -> Editor:
-    """The control of a hyperparameter."""
-    return EDITORS[spec.kind](spec)
 
 
 def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
@@ -550,10 +580,6 @@ class PointsEdit(QWidget):
         self.text.setText(format_value(value))
         self.text.setCursorPosition(0)
 
-    def widget(self) -> QWidget:
-        """Returns the field itself."""
-        return self
-
     def _clicked(self) -> None:
         with QSignalBlocker(self.text):
             self.text.setText(points_text(self.square.points))
@@ -567,3 +593,31 @@ class PointsEdit(QWidget):
             self.square.setEnabled(False)
         self.square.update()
         self.edited.emit()
+
+
+# --- The editor of a setting ------------------------------------------------------------------------------------------
+
+
+Editor = NumberEdit | LinesEdit | ChoiceEdit | RunEdit | SwitchEdit | PointsEdit | LaneEdit | ManyChoices
+"""What a form needs of a field: ``edited`` when a person or ``set_value`` changed it, and ``raw``, what is in it."""
+
+
+def _text_editor(spec: ParamSpec) -> Callable[[ParamSpec], Editor]:
+    if spec.runs_of:
+        return RunEdit
+    return PointsEdit if spec.plane else LinesEdit if spec.lines > 1 else NumberEdit
+
+
+EDITORS: Mapping[Kind, Callable[[ParamSpec], Editor]] = {
+    "float": NumberEdit,
+    "int": NumberEdit,
+    "bool": SwitchEdit,
+    "choice": ChoiceEdit,
+    "text": lambda spec: _text_editor(spec)(spec),
+}
+"""The control for each kind of hyperparameter; all else that depends on the kind is in ``clew_shared.params.TYPES``."""
+
+
+def make_editor(spec: ParamSpec) -> Editor:
+    """The control of a hyperparameter."""
+    return EDITORS[spec.kind](spec)

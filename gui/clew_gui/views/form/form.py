@@ -90,7 +90,7 @@ class FormRow:
         self._appearance = appearance
         self._strong = False
         self._form = form
-        self._line = row(self.editor.widget(), gap=_GAP)
+        self._line = row(self.editor, gap=_GAP)
         self.error = label("", "caption", "bad", wrap=True)
         self._dress()
         form.addRow(self.label, self._line)
@@ -108,7 +108,7 @@ class FormRow:
         form.setRowVisible(self.error, False)
 
     def _dress(self) -> None:
-        field, spec = self.editor.widget(), self.spec
+        field, spec = self.editor, self.spec
         self.label.setBuddy(field)
         field.setAccessibleName(spec.label)
         field.setAccessibleDescription(spec.help)
@@ -121,7 +121,7 @@ class FormRow:
 
     def put_beside(self, *buttons: QWidget) -> None:
         """Share the field's place with buttons, which the Tab key reaches after it."""
-        for place, (before, button) in enumerate(pairwise((self.editor.widget(), *buttons)), start=1):
+        for place, (before, button) in enumerate(pairwise((self.editor, *buttons)), start=1):
             self._line.insertWidget(place, button)
             QWidget.setTabOrder(before, button)
 
@@ -133,7 +133,7 @@ class FormRow:
             self._offer.clicked.connect(self._sweep)
             place = self._form.getWidgetPosition(self.error)
             self._form.insertRow(place[0], "", self._offer)  # type: ignore[index]  # the stubs know no pair
-            QWidget.setTabOrder(self.editor.widget(), self._offer)
+            QWidget.setTabOrder(self.editor, self._offer)
         return self._offer
 
     def show_slider(self, on: bool) -> None:
@@ -143,7 +143,7 @@ class FormRow:
             place = self._form.getWidgetPosition(self.error)
             self._slider.setFixedWidth(150)
             self._form.insertRow(place[0], "", self._slider)  # type: ignore[index]  # the stubs know no pair
-            QWidget.setTabOrder(self.editor.widget(), self._slider)
+            QWidget.setTabOrder(self.editor, self._slider)
         if self._slider is not None:
             self._slides = on
             self.show_row(self.visible)
@@ -176,7 +176,7 @@ class FormRow:
             self.reset.setVisible(changed and not self.folded)
         offered = self.several if self.several is not None and self.several.problem is None else None
         shown = self.problem or self.remark
-        set_role(self.editor.widget(), "bad" if shown is not None and offered is None else "", "state")
+        set_role(self.editor, "bad" if shown is not None and offered is None else "", "state")
         if offered is not None or self._offer is not None:
             self.offer.set_words(f"Sweep {offered.number} values…" if offered is not None else "")
             self._form.setRowVisible(self.offer, offered is not None and self.visible and not self.folded)
@@ -375,7 +375,7 @@ class ParamForm(QWidget):
         """Put the cursor where something is wrong."""
         for form_row in self._rows.values():
             if form_row.visible and form_row.problem is not None:
-                form_row.editor.widget().setFocus()
+                form_row.editor.setFocus()
                 return
 
     def _edited(self) -> None:

@@ -355,7 +355,7 @@ class NextRun(QWidget):
     def use_value(self, name: str, value: float) -> None:
         """Take a value of a parameter that was found in a picture."""
         self.form.row(name).editor.set_value(value)
-        self.form.row(name).editor.widget().setFocus()
+        self.form.row(name).editor.setFocus()
 
     def add_to(self, name: str, number: int) -> None:
         """Make a whole number of the form larger or smaller, inside its limits."""

@@ -91,7 +91,7 @@ class WhereForm(QWidget):
     def focus_field(self, name: str) -> None:
         """Unfold and put the cursor there."""
         self.fold.unfold()
-        self.form.row(name).editor.widget().setFocus()
+        self.form.row(name).editor.setFocus()
 
     def refused(self, problems: Sequence[Problem]) -> bool:
         """The site refused such a job: mark the fields that are named, until one of them is changed; whether there are

@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtGui import QAction, QMouseEvent
-from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
-from clew_gui.views.form.fields import Editor, NumberEdit, make_editor
+from clew_gui.views.form.fields import Editor, LaneEdit, ManyChoices, make_editor
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.presentation import words
-from clew_gui.views.theme.parts import Appearance, Button, row
+from clew_gui.views.theme.parts import Appearance, Button
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard, Lane, RaceSpec
 from clew_shared.goal_settings import idle_seeds
@@ -46,36 +44,6 @@ def _form(
 
 _TOLD = (BATCH_SIZE, "order", "schedule")
 _STEPS = ParamSpec(name=STEPS, kind="int", label="Steps", default=1, ge=1)
-
-
-class LaneEdit(QWidget):
-    """Whether a lane takes part, and its learning rate."""
-
-    edited = Signal()
-
-    def __init__(self, spec: ParamSpec) -> None:
-        super().__init__()
-        self.box, self.rate, self._usual = QCheckBox(), NumberEdit(spec), spec.default
-        self.box.setChecked(True)
-        self.box.setAccessibleName(f"{spec.label} takes part")
-        self.rate.setAccessibleName(f"Learning rate of {spec.label}")
-        self.box.toggled.connect(self.rate.setEnabled)
-        self.box.toggled.connect(lambda _on: self.edited.emit())
-        self.rate.edited.connect(self.edited)
-        self.setFocusProxy(self.box)
-        row(self.box, self.rate, gap=8, parent=self).setStretch(1, 1)
-
-    def raw(self) -> object:
-        """The rate; the usual one where the lane does not take part, whatever was written."""
-        return self.rate.raw() if self.box.isChecked() else self._usual
-
-    def set_value(self, value: Value) -> None:
-        """Shows a rate."""
-        self.rate.set_value(value)
-
-    def widget(self) -> QWidget:
-        """Returns the pair."""
-        return self
 
 
 def race_dialog(
@@ -259,59 +227,6 @@ def spaced(spec: ParamSpec, text: str) -> str:
     return text if not spec.type.number or thousands else re.sub(r",\s*", ", ", text)
 
 
-class ManyChoices(QPushButton):
-    """Several of the values of a choice, ticked in a menu and shown by their labels."""
-
-    edited = Signal()
-
-    def __init__(self, choices: Sequence[Choice]) -> None:
-        super().__init__()
-        self.setProperty("role", "field")
-        self.setAutoDefault(False)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        menu = StayingMenu(self)
-        self.entries: dict[str, QAction] = {}
-        for choice in choices:
-            entry = menu.addAction(choice.label)
-            entry.setCheckable(True)
-            entry.toggled.connect(lambda _on: self._ticked())
-            self.entries[choice.value] = entry
-        self.setMenu(menu)
-
-    def raw(self) -> object:
-        """The ticked values, as a sweep's file has them."""
-        return ", ".join(value for value, entry in self.entries.items() if entry.isChecked())
-
-    def set_value(self, value: Value) -> None:
-        """Ticks these values."""
-        wanted = {word.strip() for word in str(value).split(",")}
-        for name, entry in self.entries.items():
-            with QSignalBlocker(entry):
-                entry.setChecked(name in wanted)
-        self._ticked()
-
-    def widget(self) -> QWidget:
-        """Returns the button itself."""
-        return self
-
-    def _ticked(self) -> None:
-        labels = [entry.text() for entry in self.entries.values() if entry.isChecked()]
-        self.setText(f"  {', '.join(labels) or 'not set'}")  # Qt has no padding beside a text at the left
-        self.edited.emit()
-
-
-class StayingMenu(QMenu):
-    """A menu of ticks that stays open while they are set."""
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click sets a tick and closes nothing."""
-        entry: object = self.actionAt(event.position().toPoint())  # None beside the entries, whatever its type says
-        if isinstance(entry, QAction) and entry.isCheckable():
-            entry.toggle()
-        else:
-            super().mouseReleaseEvent(event)
-
-
 def _range_button(appearance: Appearance, spec: ParamSpec, field: Editor) -> Button:
     """The button that writes a range into a number's field: from, to, how many, evenly or by equal factors."""
     number = msgspec.structs.replace(spec, optional=True, unit="", default=None, shown_when=None)
@@ -396,5 +311,5 @@ def predict_dialog(
     go = Button(appearance, "Keep for the next run", "primarySmall", "check")
     form = _form(appearance, (metric, value))
     dialog = FormDialog(parent, "Predict the result", _PREDICT_HELP, form, go, read)
-    form.row("value").editor.widget().setFocus()  # the metric is most often right as it is
+    form.row("value").editor.setFocus()  # the metric is most often right as it is
     return dialog

@@ -105,13 +105,13 @@ class SiteForm(QWidget):
 
     def show_title(self, title: str) -> None:
         """The title that the site has while that field is empty."""
-        field = self.row("title").editor.widget()
+        field = self.row("title").editor
         if isinstance(field, QLineEdit):
             field.setPlaceholderText(title)
 
     def complete(self, name: str, names: Sequence[str]) -> None:
         """Completes what is typed in a field by these names; they are shown at once where the cursor is in it."""
-        field = self.row(name).editor.widget()
+        field = self.row(name).editor
         if isinstance(field, QLineEdit):
             completer = ListCompleter(names, field)
             field.setCompleter(completer)
@@ -121,7 +121,7 @@ class SiteForm(QWidget):
 
     def begin_entry(self, name: str, instead: str) -> None:
         """Put the cursor behind the names in a field, for one more; ``instead`` is taken out."""
-        field = self.row(name).editor.widget()
+        field = self.row(name).editor
         if isinstance(field, QLineEdit):
             kept = [one.strip() for one in field.text().split(",") if one.strip() not in ("", instead)]
             field.setText(", ".join([*kept, ""]))
@@ -129,7 +129,7 @@ class SiteForm(QWidget):
 
     def focus(self, name: str) -> None:
         """Put the cursor into a field."""
-        self.row(name).editor.widget().setFocus()
+        self.row(name).editor.setFocus()
 
     def _edited(self) -> None:
         self._read()
@@ -141,7 +141,7 @@ class SiteForm(QWidget):
         scheduled = scheduler_of(self.site.scheduler).has_queue
         for spec in SITE_FIELDS:
             if spec.name.startswith(ASKED):
-                self.row(spec.name).editor.widget().setEnabled(scheduled)
+                self.row(spec.name).editor.setEnabled(scheduled)
                 self.row(spec.name).label.setEnabled(scheduled)
 
 
