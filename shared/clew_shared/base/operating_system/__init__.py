@@ -1,6 +1,7 @@
 """What operating systems do differently, chosen once: no module outside this package asks which system it runs on.
 
-``posix`` is for Linux and macOS, ``windows`` for Windows; both have the same names. Linux is where most has been tried.
+``posix`` is for Linux and macOS, ``windows`` for Windows; both offer the same names, all those without an underscore.
+Linux is where most has been tried.
 """
 
 from __future__ import annotations

@@ -10,18 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-__all__ = [
-    "Child",
-    "exit_at_once",
-    "flush_output",
-    "host_name",
-    "is_alive",
-    "print_to",
-    "set_title",
-    "silence",
-    "wait_or_kill",
-]
-
 
 class Child(Protocol):
     """A process that this one has started: what of ``subprocess.Popen`` its guard or its chief needs."""

@@ -18,17 +18,6 @@ from typing import IO
 
 from clew_shared.base.operating_system.posix import wait_within
 
-__all__ = [
-    "RESIZED",
-    "TERMINAL",
-    "ask_on_terminal",
-    "has_terminal",
-    "raw_terminal",
-    "read_input",
-    "terminal_size",
-    "woken_by_signals",
-]
-
 RESIZED: signal.Signals | None = signal.SIGWINCH
 """The signal that says that the terminal has another size."""
 TERMINAL = "/dev/tty"

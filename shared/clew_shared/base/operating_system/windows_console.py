@@ -16,17 +16,6 @@ from contextlib import contextmanager, suppress
 from ctypes import wintypes
 from typing import TextIO
 
-__all__ = [
-    "RESIZED",
-    "TERMINAL",
-    "ask_on_terminal",
-    "has_terminal",
-    "raw_terminal",
-    "read_input",
-    "terminal_size",
-    "woken_by_signals",
-]
-
 RESIZED: signal.Signals | None = None
 TERMINAL = "CONIN$"
 _SCREEN = "CONOUT$"
