@@ -89,11 +89,12 @@ def paint_sites(theme: Literal["light", "dark"], file: str) -> None:
     import msgspec
     from PySide6.QtWidgets import QApplication, QWidget
 
+    from clew_gui.base.tokens import DARK, LIGHT
     from clew_gui.sites.presets import PRESETS
     from clew_gui.sites.store import site_store
     from clew_gui.views.sites.sites_dialog import SitesDialog
     from clew_gui.views.theme.parts import Appearance
-    from clew_gui.views.theme.theme import DARK, LIGHT, apply, prepare
+    from clew_gui.views.theme.theme import apply, prepare
     from clew_shared.base.places import find_places
 
     app = QApplication(sys.argv[:1])

@@ -9,22 +9,21 @@ from typing import NamedTuple
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.find import RUN_HELP, KeptJobs, find_run, is_copy, trains_here
 from clew_shared.base.problem import Problem, ProblemError, raise_all
-from clew_shared.exporters import (
+from clew_shared.exporters.chrome import export_trace
+from clew_shared.exporters.mlflow import export_mlflow
+from clew_shared.exporters.parquet import export_parquet, export_series_parquet
+from clew_shared.exporters.tables import (
     export_csv,
     export_jsonl,
-    export_mlflow,
-    export_parquet,
     export_pulse_csv,
     export_pulse_jsonl,
     export_series_csv,
     export_series_jsonl,
-    export_series_parquet,
-    export_tensorboard,
-    export_trace,
     export_updates_csv,
     export_updates_jsonl,
     export_wandb,
 )
+from clew_shared.exporters.tensorboard import export_tensorboard
 from clew_shared.journal.history import History
 from clew_shared.journal.verify import Fault, verify_run
 from clew_shared.reading import read_run

@@ -4,42 +4,6 @@ Heavy imports are inside the functions.
 Every exporter takes a ``History`` or a run folder and a folder to write into (made when absent), writes all points of
 the clean curves in long form, and returns the path of the file. What was measured is no curve over steps: the
 ``export_series_…`` write it to a file of its own, the ``export_pulse_…`` what the machines did, and return None where
-there is nothing. A file of the same name
-is replaced only when it is an export of the same run; anything else raises ``ProblemError``, as does a folder that
-cannot be written.
+there is nothing. A file of the same name is replaced only when it is an export of the same run; anything else raises
+``ProblemError``, as does a folder that cannot be written.
 """
-
-from __future__ import annotations
-
-from clew_shared.exporters.chrome import export_trace
-from clew_shared.exporters.mlflow import export_mlflow
-from clew_shared.exporters.parquet import export_parquet, export_series_parquet
-from clew_shared.exporters.tables import (
-    export_csv,
-    export_jsonl,
-    export_pulse_csv,
-    export_pulse_jsonl,
-    export_series_csv,
-    export_series_jsonl,
-    export_updates_csv,
-    export_updates_jsonl,
-    export_wandb,
-)
-from clew_shared.exporters.tensorboard import export_tensorboard
-
-__all__ = [
-    "export_csv",
-    "export_jsonl",
-    "export_mlflow",
-    "export_parquet",
-    "export_pulse_csv",
-    "export_pulse_jsonl",
-    "export_series_csv",
-    "export_series_jsonl",
-    "export_series_parquet",
-    "export_tensorboard",
-    "export_trace",
-    "export_updates_csv",
-    "export_updates_jsonl",
-    "export_wandb",
-]

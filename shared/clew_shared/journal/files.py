@@ -32,30 +32,8 @@ from clew_shared.journal.frames import (
     total,
 )
 
-__all__ = [
-    "DIGEST_EVERY",
-    "HEADER_SIZE",
-    "JOURNAL_FORMAT",
-    "MAGIC",
-    "MAX_FRAME",
-    "MAX_JOURNAL",
-    "MIRRORS_LIST",
-    "MIRROR_MARK",
-    "Damage",
-    "FrameReader",
-    "JournalWriter",
-    "PrefixHash",
-    "Record",
-    "attempts",
-    "check_size",
-    "encode_frame",
-    "ends_sealed",
-    "is_mirror",
-    "journal_bytes",
-    "journal_path",
-    "mirror_problem",
-    "read_journal",
-]
+__all__ = ["HEADER_SIZE", "MAGIC", "MAX_FRAME", "Damage", "FrameReader", "Record", "encode_frame"]
+"""The names of ``frames`` that belong to a journal as well."""
 
 JOURNAL_FORMAT = 1
 _END_BYTES = 64 * 1024

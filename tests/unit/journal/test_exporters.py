@@ -17,22 +17,20 @@ import pytest
 
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import MetricSpec
-from clew_shared.exporters import (
+from clew_shared.exporters.mlflow import export_mlflow
+from clew_shared.exporters.parquet import export_parquet, export_series_parquet
+from clew_shared.exporters.rows import CHUNK_ROWS, rows_of
+from clew_shared.exporters.tables import (
     export_csv,
     export_jsonl,
-    export_mlflow,
-    export_parquet,
     export_series_csv,
     export_series_jsonl,
-    export_series_parquet,
-    export_tensorboard,
     export_updates_csv,
     export_updates_jsonl,
     export_wandb,
+    write_curves,
 )
-from clew_shared.exporters.rows import CHUNK_ROWS, rows_of
-from clew_shared.exporters.tables import write_curves
-from clew_shared.exporters.tensorboard import figure_record
+from clew_shared.exporters.tensorboard import export_tensorboard, figure_record
 from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Points, Schema, Series, State
 from clew_shared.journal.files import JournalWriter
 from clew_shared.journal.history import History

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from clew_shared.exporters import export_pulse_csv, export_pulse_jsonl
+from clew_shared.exporters.tables import export_pulse_csv, export_pulse_jsonl
 from clew_shared.journal.events import Pulse, Schema
 from clew_shared.journal.history import History
 from clew_shared.journal.pulse import PulseSummary

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew_gui.study.trace import most_expensive_words, time_words, trace_lines, trace_words
 from clew_shared.base.problem import ProblemError
-from clew_shared.exporters import export_trace
+from clew_shared.exporters.chrome import export_trace
 from clew_shared.journal.events import Trace
 from clew_shared.journal.history import History
 from clew_shared.journal.trace import PARTS, most_expensive, read_spans, shares

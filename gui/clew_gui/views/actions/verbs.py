@@ -48,9 +48,9 @@ from clew_shared.base.harmless import write_table
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
-from clew_shared.exporters import export_tensorboard
 from clew_shared.exporters.rows import rows_of, series_of
 from clew_shared.exporters.tables import write_curves, write_series
+from clew_shared.exporters.tensorboard import export_tensorboard
 from clew_shared.spec import RunSpec
 
 

@@ -21,35 +21,12 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.base.tokens import (
     BOLD,
     DARK,
-    DASHES,
     FONT_FACTORS,
     LIGHT,
-    CurveStyle,
     FontKind,
     Theme,
-    contrast,
-    luminance,
 )
 from clew_gui.views.theme.icons import PICTURES
-
-__all__ = [
-    "DARK",
-    "DASHES",
-    "LIGHT",
-    "CurveStyle",
-    "FontKind",
-    "Theme",
-    "alpha",
-    "apply",
-    "contrast",
-    "font",
-    "luminance",
-    "make_app",
-    "palette",
-    "prepare",
-    "stylesheet",
-    "system_theme",
-]
 
 _WEIGHT: Final[dict[str, QFont.Weight]] = {
     "button": QFont.Weight.Medium,
