@@ -30,6 +30,7 @@ from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.foreign import from_json
+from clew_shared.base.installation import shipped
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
@@ -128,12 +129,6 @@ def requirements() -> list[str]:
     ]
 
 
-def constraints_file() -> Path:
-    """Returns pip's constraints with which Clew was tested: in its package, or in a checkout."""
-    packaged = Path(str(files("clew_gui.targets").joinpath("constraints.txt")))
-    return packaged if packaged.is_file() else Path(__file__).parents[3] / "packaging" / "constraints.txt"
-
-
 # --- Making -----------------------------------------------------------------------------------------------------------
 
 
@@ -215,7 +210,8 @@ def _install(python: Path, report: Report, stop: threading.Event) -> None:
         _run([*pip, "install", "--quiet", "pip>=25.1"], stop)
     follows = _run([*pip, "install", "--help"], stop)
     shown = ["--progress-bar", "raw" if "raw" in follows.partition("--progress-bar")[2][:200] else "off"]
-    words = [*pip, "install", *shown, "--constraint", str(constraints_file()), *requirements()]
+    tested = shipped("clew_gui.targets", "constraints.txt", "packaging")
+    words = [*pip, "install", *shown, "--constraint", str(tested), *requirements()]
     counted = _Counted(report)
     _run(words, stop, counted.hear)
 

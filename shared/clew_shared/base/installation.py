@@ -8,6 +8,7 @@ import shlex
 import site
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +24,12 @@ CUDA = ("tensorflow[and-cuda]>=2.16,<2.22", "nvidia-ml-py>=12")
 
 _AS_ADMINISTRATOR: Mapping[str, list[str]] = {"win32": []}
 """On Windows one opens the terminal as an administrator instead."""
+
+
+def shipped(package: str, name: str, kept: str) -> Path:
+    """Returns a file that comes with Clew: the one packed in ``package``, or in a checkout the one ``kept`` there."""
+    packed = Path(str(files(package).joinpath(name)))
+    return packed if packed.is_file() else Path(__file__).parents[3] / kept / name
 
 
 def how_to_install(*packages: str, python: str = "") -> str:

@@ -27,7 +27,6 @@ from clew_gui.targets.local_environment import (
     Cancelled,
     Environment,
     Progress,
-    constraints_file,
     copy_python,
     environment_folder,
     find_environment,
@@ -36,6 +35,7 @@ from clew_gui.targets.local_environment import (
     requirements,
 )
 from clew_shared import __version__
+from clew_shared.base.installation import shipped
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.base.remedies import as_typed
@@ -73,7 +73,7 @@ def index(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setattr(local_environment, "requirements", lambda: ["tensorflow>=2"])
-    monkeypatch.setattr(local_environment, "constraints_file", lambda: versions)
+    monkeypatch.setattr(local_environment, "shipped", lambda *_: versions)
     for module in (local_agent, command):
         monkeypatch.setattr(module, "has_tensorflow", lambda: False)
     return versions
@@ -278,7 +278,8 @@ def test_the_agents_part_of_clews_requirements_and_tensorflow_are_installed() ->
 
 @pytest.mark.needs("venv")
 def test_versions_are_those_that_were_tested() -> None:
-    pinned = {line.split("==")[0] for line in constraints_file().read_text().splitlines() if "==" in line}
+    lines = shipped("clew_gui.targets", "constraints.txt", "packaging").read_text().splitlines()
+    pinned = {line.split("==")[0] for line in lines if "==" in line}
     assert {Requirement(text).name.lower() for text in requirements()} <= {name.lower() for name in pinned}
 
 

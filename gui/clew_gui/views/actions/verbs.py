@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -45,6 +44,7 @@ from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base import remedies
 from clew_shared.base.harmless import write_table
+from clew_shared.base.installation import shipped
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.base.remedies import Remedy
@@ -333,9 +333,8 @@ class WindowActions(QObject):
 
     def show_tutorial(self) -> None:
         """Shows the first hour with Clew, step by step."""
-        packaged = Path(str(files("clew_gui").joinpath("tutorial.md")))
-        path = packaged if packaged.is_file() else Path(__file__).parents[4] / "docs" / "tutorial.md"
-        TutorialDialog(self.window, self.window.appearance, path.read_text("utf-8")).show()
+        text = shipped("clew_gui", "tutorial.md", "docs").read_text("utf-8")
+        TutorialDialog(self.window, self.window.appearance, text).show()
 
     def show_features(self) -> None:
         """Lists what few people find by themselves."""
