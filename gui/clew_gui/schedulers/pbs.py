@@ -224,7 +224,7 @@ def _is(job: JobRef, one: str, fields: Mapping[str, str]) -> bool:
 def _options(job: JobSpec, name: str) -> list[str]:
     """Returns the request as qsub's options."""
     asked = job.allocation
-    options = [f"-N {name}", f"-l {_select(job) if job.select else _nodes(job)}"]
+    options = [f"-N {name}", f"-l {_size(job)}"]
     clock = clock_asked(asked)
     options += [f"-l walltime={clock}"] if clock else []
     options += [f"-q {asked.partition}"] if asked.partition else []
@@ -233,19 +233,13 @@ def _options(job: JobSpec, name: str) -> list[str]:
     return options + ([f"-W x=FLAGS:ADVRES:{asked.reservation}"] if asked.reservation else [])
 
 
-def _nodes(job: JobSpec) -> str:
-    """Torque: ``nodes=8:ppn=16:xk``."""
+def _size(job: JobSpec) -> str:
+    """Torque: ``nodes=8:ppn=16:xk``. OpenPBS: ``select=2:ncpus=16:ngpus=4``, where a feature is a resource, such as
+    ``gpu_model=a100``."""
     asked = job.allocation
-    parts = [f"nodes={asked.nodes}", f"ppn={asked.cpus or 1}"]
-    parts += [f"{job.gres or 'gpus'}={asked.gpus}"] if asked.gpus else []
-    return ":".join([*parts, *([asked.features] if asked.features else [])])
-
-
-def _select(job: JobSpec) -> str:
-    """OpenPBS: ``select=2:ncpus=16:ngpus=4``. A feature is a resource there, such as ``gpu_model=a100``."""
-    asked = job.allocation
-    parts = [f"select={asked.nodes}", f"ncpus={asked.cpus or 1}"]
-    parts += [f"{job.gres or 'ngpus'}={asked.gpus}"] if asked.gpus else []
+    nodes, cores, gpus = ("select", "ncpus", "ngpus") if job.select else ("nodes", "ppn", "gpus")
+    parts = [f"{nodes}={asked.nodes}", f"{cores}={asked.cpus or 1}"]
+    parts += [f"{job.gres or gpus}={asked.gpus}"] if asked.gpus else []
     return ":".join([*parts, *([asked.features] if asked.features else [])])
 
 

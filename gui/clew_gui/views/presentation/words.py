@@ -240,7 +240,7 @@ def goal_short(goal: Goal, card: ExerciseCard | None = None) -> str:
     """A goal as a chip: "Goal 90.79 %", "Goal: W = -1"; one with a long text by its metric, as the card names it."""
     text = goal.text.rstrip(".")
     if len(text) > 28:
-        metric = next((one for one in card.metrics if one.name == goal.metric), None) if card is not None else None
+        metric = metric_of(card, goal.metric) if card is not None else None
         name = inside(metric.label if metric is not None else goal.metric.replace("_", " "))
         share = metric is not None and metric.format == "percent"
         value = quantity(goal.value, "percent") if share else format_value(goal.value)

@@ -315,7 +315,7 @@ def unused_columns(card: ExerciseCard) -> dict[str, bool]:
 def is_number(card: ExerciseCard, name: str) -> bool:
     """Whether a column's values are numbers, which are aligned to the right."""
     numbers = {"seed", "devices", "nodes", *(param.name for param in card.params if param.type.number)}
-    return name in numbers or name in USAGE or _metric(card, name) is not None
+    return name in numbers or name in USAGE or words.metric_of(card, name) is not None
 
 
 def number(value: object) -> float:
@@ -330,7 +330,7 @@ def cells(card: ExerciseCard, run: RunModel, names: Iterable[str], best: Best) -
 
 
 def _cell(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Value], best: Best) -> Cell:
-    metric = _metric(card, name)
+    metric = words.metric_of(card, name)
     if metric is not None:
         result = _result(metric, run, best)
         return words.metric_value(metric, result), number(result)
@@ -340,10 +340,6 @@ def _cell(card: ExerciseCard, run: RunModel, name: str, values: Mapping[str, Val
     noted = {"tags": " ".join(f"#{tag}" for tag in run.note.tags), "note": run.note.note.replace("\n", " ")}
     text = noted[name] if name in noted else setting_words(name, values.get(name), card) or NONE
     return text, number(values.get(name)) if is_number(card, name) else text
-
-
-def _metric(card: ExerciseCard, name: str) -> MetricSpec | None:
-    return next((metric for metric in card.metrics if metric.name == name), None)
 
 
 def _result(metric: MetricSpec, run: RunModel, best: Best) -> float | None:
