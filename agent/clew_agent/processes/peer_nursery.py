@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -100,10 +100,8 @@ def start_of_peers(folder: RunFolder, attempt: int, be_peer: BePeer) -> Iterator
     if nursery is None:
         yield spawn
         return
-    try:
+    with closing(nursery):
         yield nursery.start
-    finally:
-        nursery.close()
 
 
 def _nursery(be_peer: BePeer) -> PeerNursery | None:

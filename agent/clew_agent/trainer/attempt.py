@@ -8,7 +8,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -419,10 +419,8 @@ def _controlled(attempt: Attempt, spec: RunSpec) -> Iterator[None]:
         control.start()
     except (ProblemError, OSError) as error:
         attempt.recorder.put(Log(text=f"This run cannot be controlled while it trains: {error}", level="warning"))
-    try:
+    with closing(control):
         yield
-    finally:
-        control.close()
 
 
 def _refuses(attempt: Attempt, spec: RunSpec, command: Command) -> Problem | None:

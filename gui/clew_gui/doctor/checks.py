@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
+from contextlib import closing
 
 from clew_gui.doctor import home, node_job, queue, routes, software, this_computer
 from clew_gui.doctor.examination import Check, Diagnosis, Finding, follow
@@ -97,10 +98,7 @@ def examine(
     if is_local(site):
         yield from follow(ThisComputer(name, places, stop), HERE, want_job)
         return
-    diagnosis = Diagnosis(name, site, places, prompter, stop)
-    try:
+    with closing(Diagnosis(name, site, places, prompter, stop)) as diagnosis:
         yield from check_route(diagnosis)
         with_class = (*CHECKS, CLASS) if home.class_folders(name, places) else CHECKS
         yield from follow(diagnosis, with_class, want_job)
-    finally:
-        diagnosis.close()

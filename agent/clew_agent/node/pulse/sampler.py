@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import msgspec
 
@@ -86,7 +86,5 @@ def sampling(pid: Callable[[], int], deliver: Callable[[Sample], None]) -> Itera
     """Samples this process's node and the process ``pid`` meanwhile."""
     sampler = Sampler(lambda: usual_sources(pid), deliver)
     sampler.start()
-    try:
+    with closing(sampler):
         yield
-    finally:
-        sampler.close()

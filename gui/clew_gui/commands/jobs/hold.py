@@ -104,8 +104,7 @@ def reach_node(
     """
     found = known_site(context, site)
     allocation = build_allocation(found.allocation, given_allocation(asking) if asking is not None else {})
-    manager = open_manager(context.places, headless_prompter(os.environ))
-    try:
+    with closing(open_manager(context.places, headless_prompter(os.environ))) as manager:
         job = "" if fresh else live_job(manager.book, site)
         if not job and asking is None:
             text = f"No allocation of {found.title or site} is held, and no run is training there."
@@ -123,8 +122,6 @@ def reach_node(
         finally:
             if node.own:
                 node.give_back(context)
-    finally:
-        manager.close()
 
 
 def known_site(context: CommandContext, name: str) -> Site:

@@ -98,7 +98,5 @@ def first_node(nodes: str) -> list[str]:
 
 
 def _use(opened: OpenShell, is_terminal: bool) -> int:
-    try:
+    with closing(opened):
         return join(opened.terminal, is_terminal)
-    finally:
-        opened.close()

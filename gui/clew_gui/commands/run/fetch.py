@@ -7,6 +7,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -61,11 +62,9 @@ def fetch(context: CommandContext, argv: Sequence[str]) -> int:
     site = site_store(context.places).load(options.site)
     if not site.host:
         raise problem("cli.site", "The runs of this computer are here already.", "See: clew runs", options.site)
-    connection = open_connection(options.site, site, context.places, AskOnce(headless_prompter(os.environ)))
-    try:
+    prompter = AskOnce(headless_prompter(os.environ))
+    with closing(open_connection(options.site, site, context.places, prompter)) as connection:
         return fetch_runs(context, connection, options.run or "", options.json)
-    finally:
-        connection.close()
 
 
 def fetch_runs(context: CommandContext, connection: SiteConnection, word: str, as_json: bool) -> int:

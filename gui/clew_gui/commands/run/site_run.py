@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -46,21 +46,15 @@ def open_terminal(context: CommandContext) -> SiteTerminal:
 @contextmanager
 def open_session(terminal: SiteTerminal, known: Catalogue, jobs: Collection[str] = ()) -> Iterator[Session]:
     """A session with nothing but ``jobs`` and what is sent within."""
-    session = Session(terminal.context.places, known, manager=terminal.manager, only=jobs)
-    try:
+    with closing(Session(terminal.context.places, known, manager=terminal.manager, only=jobs)) as session:
         session.start()
         yield session
-    finally:
-        session.close()
 
 
 def show_script(context: CommandContext, place: Place, specs: Sequence[RunSpec], as_json: bool) -> int:
     """Print the script of a job for these runs, exactly as it would be sent."""
-    manager = open_terminal(context).manager
-    try:
+    with closing(open_terminal(context).manager) as manager:
         script = manager.preview(place.order(*specs))
-    finally:
-        manager.close()
     if as_json:
         context.say_json({"script": script})
     else:

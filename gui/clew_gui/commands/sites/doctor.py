@@ -36,14 +36,13 @@ def examine_site(context: CommandContext, name: str, found: Site, want_job: bool
     interrupted = False
     shown = _Shown(context, name)
     try:
-        for finding in examination:
-            findings.append(finding)
-            if not as_json:
-                shown.add(finding)
+        with closing(examination):
+            for finding in examination:
+                findings.append(finding)
+                if not as_json:
+                    shown.add(finding)
     except KeyboardInterrupt:
         interrupted = True
-    finally:
-        examination.close()
     bad = [finding for finding in findings if finding.verdict is Verdict.BAD]
     if as_json:
         whole = {"format": DOCTOR_FORMAT, "site": name, "ok": not bad and not interrupted, "ended": not interrupted}

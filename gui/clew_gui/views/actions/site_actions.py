@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 
 import msgspec
@@ -61,9 +62,9 @@ def the_doctor(
 def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tuple[str, Site]:
     """Finds a site's scheduler; returns it in words, and the site with it. Waits for the network. Raises
     ``ProblemError``."""
-    connection = open_connection(name, site, places, AskOnce(prompter))
     try:
-        found = look_for_scheduler(connection)
+        with closing(open_connection(name, site, places, AskOnce(prompter))) as connection:
+            found = look_for_scheduler(connection)
     except ProblemError as error:
         first = error.problems[0]
         if first.code == ABSENT:
@@ -72,18 +73,13 @@ def the_search(name: str, site: Site, places: Places, prompter: Prompter) -> tup
             )
             raise problem(first.code, first.text, hint, first.where) from None
         raise
-    finally:
-        connection.close()
     return found.text, with_scheduler(site, found)
 
 
 def the_modules(name: str, site: Site, places: Places, prompter: Prompter) -> Sequence[str]:
     """The modules of a site. Waits for the network. Raises ``ProblemError``."""
-    connection = open_connection(name, site, places, AskOnce(prompter))
-    try:
+    with closing(open_connection(name, site, places, AskOnce(prompter))) as connection:
         return available(connection).names
-    finally:
-        connection.close()
 
 
 class SiteActions(QObject):
