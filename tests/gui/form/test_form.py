@@ -26,9 +26,9 @@ from clew_gui.app import Program
 from clew_gui.base.tokens import LIGHT
 from clew_gui.commands.run.arguments import make_parser
 from clew_gui.views.form.fields import EDITORS, NumberEdit, PointsEdit, RunEdit, make_editor
-from clew_gui.views.form.form import GroupHead, ParamForm
+from clew_gui.views.form.form import ParamForm
 from clew_gui.views.form.next_run import COMPARISONS, SLIDES, NextRun
-from clew_gui.views.theme.parts import Appearance, Button, column
+from clew_gui.views.theme.parts import Appearance, Button, FoldButton, column
 from clew_gui.views.theme.theme import font
 from clew_gui.views.window.message_bar import MessageBar
 from clew_shared.base.places import Places
@@ -351,7 +351,7 @@ def test_groups_fold_and_open_for_what_is_unusual(qtbot: QtBot) -> None:
     form = ParamForm(Appearance(LIGHT), card.params)
     qtbot.addWidget(form)
     form.show()
-    heads = {head.text(): head for head in form.findChildren(GroupHead)}
+    heads = {head.text(): head for head in form.findChildren(FoldButton)}
     assert not form.row("evaluate_every").editor.isVisible(), "seldom changed"
     heads["More"].click()
     assert form.row("evaluate_every").editor.isVisible()
@@ -370,7 +370,7 @@ def test_what_the_first_labs_never_need_is_closed_until_it_is_opened_or_unusual(
         return [field.isVisibleTo(panel) for field in fields]
 
     panel.set_card(cards["perceptron"])
-    heads = [head.title for head in panel.form.findChildren(GroupHead)]
+    heads = [head.title for head in panel.form.findChildren(FoldButton)]
     assert heads == ["Data", "Network", "Training", "More"], "the exercise's own settings come first"
     assert seen() == [False, False, False]
     panel.seed.set_values({"seed": 3})

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFormLayout, QLineEdit, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFormLayout, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.form.fields import Editor, NumberSlider, RunEdit, make_editor, slider_ends
 from clew_gui.views.theme.dialog import FittedDialog
-from clew_gui.views.theme.parts import Appearance, Button, IconButton, label, row, scrolling, set_role
+from clew_gui.views.theme.parts import Appearance, Button, FoldButton, IconButton, label, row, scrolling, set_role
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import SELDOM, SHARED, ParamSpec, Value, convert, format_value, matters, value_words
@@ -208,28 +208,6 @@ def short(found: Problem, spec: ParamSpec) -> str:
     return text[:1].upper() + text[1:] if found.text.startswith(named) else text
 
 
-class GroupHead(QToolButton):
-    """The heading of a group of fields, which folds them."""
-
-    def __init__(self, appearance: Appearance, title: str) -> None:
-        super().__init__()
-        self._appearance, self.title = appearance, title
-        self.setProperty("role", "group")
-        self.setFont(font("section"))
-        self.setText(title)
-        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setIconSize(QSize(10, 10))
-        self.setCheckable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
-        self.toggled.connect(lambda _on: self.retheme())
-        self.retheme()
-
-    def retheme(self) -> None:
-        """Tint the arrow."""
-        self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self.title.lower()}")
-        self.setIcon(self._appearance.icon("down" if self.isChecked() else "right"))
-
-
 class ParamForm(QWidget):
     """Rows in groups; those with the headings ``folded`` are shown when a person opens them, or when a field in them
     says something unusual. ``changed`` is emitted after any change, when values and problems are up to date. ``sweep``
@@ -252,14 +230,14 @@ class ParamForm(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.appearance = appearance
         self._rows: dict[str, FormRow] = {}
-        self._heads: list[tuple[GroupHead, tuple[str, ...]]] = []
+        self._heads: list[tuple[FoldButton, tuple[str, ...]]] = []
         self._folded = folded
         self._quiet = False
         form = _layout()
         self.setLayout(form)
         for title, group in _groups(specs).items():
             if heads:
-                head = GroupHead(appearance, title)
+                head = FoldButton(appearance, title, "group", size=10)
                 head.setChecked(title not in folded)
                 head.toggled.connect(lambda _on: self._fold())
                 form.addRow(head)
@@ -287,7 +265,7 @@ class ParamForm(QWidget):
     def _are_unusual(self, names: Iterable[str]) -> bool:
         return any(self._rows[name].changed for name in names)
 
-    def head(self, title: str) -> GroupHead | None:
+    def head(self, title: str) -> FoldButton | None:
         """The heading of a group; None if there is none."""
         return next((head for head, _ in self._heads if head.title == title), None)
 

@@ -15,14 +15,12 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QScrollArea,
     QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
 from clew_gui.views.presentation.words import data_name, minutes, unbroken
-from clew_gui.views.theme.icons import icon
-from clew_gui.views.theme.parts import Appearance, Button, Glyph, column, frame, label, panel, row
+from clew_gui.views.theme.parts import Appearance, Button, FoldButton, Glyph, column, frame, label, panel, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goal_settings import goal_detail, questions
@@ -139,31 +137,13 @@ class Hint(QWidget):
 
     def __init__(self, appearance: Appearance, title: str, markdown: str) -> None:
         super().__init__()
-        self._appearance = appearance
-        self.button = QToolButton()
-        self.button.setProperty("role", "row")
-        self.button.setText(title)
-        self.button.setFont(font("strong"))
-        self.button.setAccessibleName(title)
-        self.button.setCheckable(True)
-        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button = FoldButton(appearance, title, kind="strong", size=14)
         self.button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.button.toggled.connect(self._fold)
-        self._text = paragraph(markdown)
-        self._text.setContentsMargins(26, 0, 8, 8)
-        self._text.hide()
-        box = frame("card", column(self.button, self._text, gap=2, margins=(6, 4, 6, 4)))
-        column(box, parent=self)
-        self.retheme()
-
-    def _fold(self, unfolded: bool) -> None:
-        self._text.setVisible(unfolded)
-        self.retheme()
-
-    def retheme(self) -> None:
-        """Tint the arrow."""
-        self.button.setIcon(icon("down" if self.button.isChecked() else "right", self._appearance.theme, size=14))
+        text = paragraph(markdown)
+        text.setContentsMargins(26, 0, 8, 8)
+        text.hide()
+        self.button.toggled.connect(text.setVisible)
+        column(frame("card", column(self.button, text, gap=2, margins=(6, 4, 6, 4))), parent=self)
 
 
 class GoalRow(QWidget):

@@ -543,6 +543,30 @@ def blank(size: QSize) -> QPixmap:
 # --- Sections ---------------------------------------------------------------------------------------------------------
 
 
+class FoldButton(QToolButton):
+    """The title of what it shows and hides, with an arrow."""
+
+    def __init__(
+        self, appearance: Appearance, title: str, role: str = "row", kind: FontKind = "section", size: int = 12
+    ) -> None:
+        super().__init__()
+        self._appearance, self.title = appearance, title
+        self.setProperty("role", role)
+        self.setFont(font(kind))
+        self.setText(title)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.setIconSize(QSize(size, size))
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # no ring after a click
+        self.toggled.connect(lambda _on: self.retheme())
+        self.retheme()
+
+    def retheme(self) -> None:
+        """Tint the arrow."""
+        self.setAccessibleName(f"{'Hide' if self.isChecked() else 'Show'} {self.title.lower()}")
+        self.setIcon(self._appearance.icon("down" if self.isChecked() else "right"))
+
+
 class FoldingSection(QWidget):
     """A section that can be folded: ``content`` below a button that shows and hides it; ``extra`` is at the end of its
     line."""
@@ -553,16 +577,9 @@ class FoldingSection(QWidget):
         self, appearance: Appearance, title: str, content: QWidget, inset: int = 0, extra: QWidget | None = None
     ) -> None:
         super().__init__()
-        self._appearance, self._title, self._words = appearance, title, ""
+        self._words = ""
         self.content = content
-        self.button = QToolButton()
-        self.button.setProperty("role", "row")
-        self.button.setFont(font("section"))
-        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.button.setIconSize(QSize(12, 12))
-        self.button.setText(title)
-        self.button.setCheckable(True)
-        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.button = FoldButton(appearance, title)
         self.button.toggled.connect(self._show)
         self.summary = Elided("", "caption", "3")
         head = row(
@@ -571,8 +588,6 @@ class FoldingSection(QWidget):
         head.setStretch(1, 1)
         column(head, content, gap=2, parent=self)
         content.hide()
-        self._name()
-        self.retheme()
 
     def say(self, text: str) -> None:
         """Sets a few words about the content, which are shown while it is folded."""
@@ -589,16 +604,7 @@ class FoldingSection(QWidget):
     def _show(self, on: bool) -> None:
         self.content.setVisible(on)
         self._say()
-        self._name()
-        self.retheme()
         self.toggled.emit(on)
-
-    def _name(self) -> None:
-        self.button.setAccessibleName(f"{'Hide' if self.button.isChecked() else 'Show'} {self._title.lower()}")
-
-    def retheme(self) -> None:
-        """Tint the arrow."""
-        self.button.setIcon(self._appearance.icon("down" if self.button.isChecked() else "right"))
 
 
 # --- Progress ---------------------------------------------------------------------------------------------------------
