@@ -220,7 +220,7 @@ class Program(QObject):
         state.forms = {exercise: to_table(spec) for exercise, spec in form.drafts().items()}
         data = form.data_choice
         state.data, state.data_folder, state.data_files = data.choice, data.folder, data.kept
-        state.sort = self.window.bottom.model.sorting()
+        state.sort = self.window.bottom.model.sorting
         state.log_shown = self.window.bottom.tabs.currentIndex() == 1
         state.more = self.window.next_run.more
         state.compare = self.tab(CompareTab).left()

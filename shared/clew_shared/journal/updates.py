@@ -123,7 +123,8 @@ class UpdateTable:
         self._kept = kept
         self._buffers: dict[str, Buffer[Any]] = {name: Buffer(dtype) for name, (_, dtype) in _FIELDS.items()}
         self._older: list[_Older] = []
-        self._counts = count(self.columns)
+        self.counts = count(self.columns)
+        """The counts of all gradients."""
         self._walls = Buffer(np.float64)
         self._clocks = Buffer(np.float64)
         self._anchored = Buffer(np.int64)
@@ -139,11 +140,6 @@ class UpdateTable:
         columns: list[NDArray[Any]] = [buffer.view for buffer in self._buffers.values()]
         return UpdateColumns(*columns)
 
-    @property
-    def counts(self) -> UpdateCounts:
-        """Returns the counts of all gradients."""
-        return self._counts
-
     def append(self, found: UpdateColumns, time: float = 0.0, moved: int = 0, *, late: bool = False) -> None:
         """Take what ``read_updates`` found, written at the wall clock ``time``. Steps that come again replace those
         that were there: the servers were set back to a checkpoint. ``late``: a later attempt has begun already."""
@@ -152,7 +148,7 @@ class UpdateTable:
         if len(self) and not late and found.steps[0] < self._buffers["steps"].view[-1]:
             self.cut(int(found.steps[0]))
         self._extend(found)
-        self._counts = self._counts.plus(count(found))
+        self.counts = self.counts.plus(count(found))
         self.moved = moved or self.moved
         if time and not late:
             self._walls.extend(np.array([time]))
@@ -164,10 +160,10 @@ class UpdateTable:
         """Take away what made step ``start`` and later ones. Of those that are only counted, a stretch that would have
         to be divided is taken away as a whole: better too few than counted twice."""
         while self._older and self._older[-1].last_step >= start:
-            self._counts = self._counts.plus(self._older.pop().counts, -1)
+            self.counts = self.counts.plus(self._older.pop().counts, -1)
         keep = self._buffers["steps"].view < start
         if not keep.all():
-            self._counts = self._counts.plus(count(self.columns.take(~keep)), -1)
+            self.counts = self.counts.plus(count(self.columns.take(~keep)), -1)
             self._replace(self.columns.take(keep))
         anchors = int(np.searchsorted(self._anchored.view, start))
         for buffer in (self._walls, self._clocks, self._anchored):

@@ -89,36 +89,27 @@ class Wire:
         keys: KeyPair,
         send_queue: int = _SEND_QUEUE,
     ) -> None:
-        self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
-        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_WATCHED)
+        self.socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+        """For a poller: readable when there is something to be taken."""
+        self.monitor: zmq.Socket[bytes] = self.socket.get_monitor_socket(_WATCHED)
         self._greeting = Greeting.NONE
         self._connections = 0
-        self._socket.linger = _LINGER_MS
-        self._socket.maxmsgsize = MAX_REPLY_BYTES
-        self._socket.sndhwm = send_queue
-        self._socket.reconnect_ivl = _RECONNECT_MS
-        self._socket.reconnect_ivl_max = _RECONNECT_MAX_MS
-        self._socket.curve_publickey = keys.public.encode("ascii")
-        self._socket.curve_secretkey = keys.secret.encode("ascii")
-        self._socket.curve_serverkey = server_key.encode("ascii")
-        self._socket.connect(f"tcp://{address}:{port}")
-
-    @property
-    def socket(self) -> zmq.Socket[bytes]:
-        """The socket for a poller: readable when there is something to be taken."""
-        return self._socket
-
-    @property
-    def monitor(self) -> zmq.Socket[bytes]:
-        """The monitor for a poller: readable when ``greeting`` or ``connections`` may have changed."""
-        return self._monitor
+        self.socket.linger = _LINGER_MS
+        self.socket.maxmsgsize = MAX_REPLY_BYTES
+        self.socket.sndhwm = send_queue
+        self.socket.reconnect_ivl = _RECONNECT_MS
+        self.socket.reconnect_ivl_max = _RECONNECT_MAX_MS
+        self.socket.curve_publickey = keys.public.encode("ascii")
+        self.socket.curve_secretkey = keys.secret.encode("ascii")
+        self.socket.curve_serverkey = server_key.encode("ascii")
+        self.socket.connect(f"tcp://{address}:{port}")
 
     @property
     def greeting(self) -> Greeting:
         """Returns the state of the handshake so far."""
-        while self._monitor.poll(0):
+        while self.monitor.poll(0):
             # http://api.zeromq.org/4-3:zmq-socket-monitor; pyzmq's own reader of it imports asyncio, which takes long.
-            (event,) = struct.unpack_from("=H", self._monitor.recv_multipart()[0])
+            (event,) = struct.unpack_from("=H", self.monitor.recv_multipart()[0])
             self._greeting = _greeting(event, self._greeting)
             self._connections += event == zmq.EVENT_HANDSHAKE_SUCCEEDED
         return self._greeting
@@ -139,7 +130,7 @@ class Wire:
     def hand_over(self, number: bytes, payload: bytes) -> bool:
         """Queue a message, without waiting; False when too many wait already."""
         try:
-            self._socket.send_multipart([number, payload], flags=zmq.DONTWAIT)
+            self.socket.send_multipart([number, payload], flags=zmq.DONTWAIT)
         except zmq.Again:
             return False
         return True
@@ -149,7 +140,7 @@ class Wire:
         found = []
         for _ in range(_DRAIN_AT_ONCE):
             try:
-                frames = self._socket.recv_multipart(flags=zmq.DONTWAIT)
+                frames = self.socket.recv_multipart(flags=zmq.DONTWAIT)
             except zmq.Again:
                 break
             if len(frames) == 2:
@@ -165,11 +156,11 @@ class Wire:
         self._close(0)
 
     def _close(self, linger_ms: int) -> None:
-        if self._socket.closed:
+        if self.socket.closed:
             return
-        self._socket.disable_monitor()
-        self._monitor.close(linger=0)
-        self._socket.close(linger=linger_ms)
+        self.socket.disable_monitor()
+        self.monitor.close(linger=0)
+        self.socket.close(linger=linger_ms)
 
 
 class Channel(Wire):
@@ -207,7 +198,7 @@ class Channel(Wire):
         request_id = self.send(message)
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
-            self._socket.poll(max(1, int(left * 1000)))
+            self.socket.poll(max(1, int(left * 1000)))
             replies = self.receive()
             self._backlog.extend(pair for pair in replies if pair[0] != request_id)
             for found, reply in replies:

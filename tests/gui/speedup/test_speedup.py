@@ -140,8 +140,8 @@ def test_what_has_finished_is_shown_as_it_comes(program: Program, session: FakeS
     view = shown(program, session, qtbot, "8 GPUs train 5.9 times as fast as one")
     assert "About 5.0 % of each step does not get faster" in view.detail.text()
     assert view.progress.whole() == ""
-    assert list(view.table.texts()[0][:2]) == ["GPUs", "60 steps"]
-    assert [row[0] for row in view.table.texts()[1:]] == ["1", "2", "8"]
+    assert list(view.table.texts[0][:2]) == ["GPUs", "60 steps"]
+    assert [row[0] for row in view.table.texts[1:]] == ["1", "2", "8"]
     assert view.canvases[0].isVisible()
     assert "8 devices, 5.9" in view.canvases[0].accessibleDescription()
     view.table.copy()
@@ -153,7 +153,7 @@ def test_devices_that_share_cores_are_said_to_do_so(program: Program, session: F
         train(run, 1.0, cores=2)
     view = shown(program, session, qtbot, "Two devices share two cores here: no speed-up is to be expected.")
     assert view.note.property("role") == "warnNote"
-    assert view.table.texts()[0][0] == "Devices"
+    assert view.table.texts[0][0] == "Devices"
 
 
 def test_strong_and_weak_scaling_are_studies_of_their_own(program: Program, session: FakeSession, qtbot: QtBot) -> None:

@@ -227,7 +227,7 @@ def test_a_speed_up_is_measured_with_one_click(new_student: Callable[[], Student
     view.repeats.setText("1")
     view.measure.click()
     student.until(lambda: view.sentence.text().startswith("Four devices share "), "a study of three runs", 4 * BOUND_S)
-    assert [row[0] for row in view.table.texts()] == ["Devices", "1", "2", "4"]
+    assert [row[0] for row in view.table.texts] == ["Devices", "1", "2", "4"]
     assert view.canvases[0].isVisible()
     assert view.progress.whole() == ""
 

@@ -90,7 +90,8 @@ class ReplayBar(QWidget):
         super().__init__(parent)
         self.chosen: int | None = None
         """The step that a person has gone back to; None at the end."""
-        self._steps: tuple[int, ...] = ()
+        self.steps: tuple[int, ...] = ()
+        """The steps of the slider's places."""
         self._between = False
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setMinimumWidth(60)
@@ -110,22 +111,17 @@ class ReplayBar(QWidget):
         self._line.setContentsMargins(max(round(left) - before, 0), 0, 0, 0)
         self.slider.setMaximumWidth(round(right - left) + _HANDLE if right > left else _UNBOUNDED)
 
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The steps of the slider's places."""
-        return self._steps
-
     def offer(self, steps: Sequence[int], between: bool = False) -> None:
         """The steps that one can go to, in ascending order; ``between``: those between them are shown as well. A chosen
         one stays as it is."""
         self._between = between
-        if tuple(steps) != self._steps:
-            self._steps = tuple(steps)
-            self.play.set_places(len(self._steps))
+        if tuple(steps) != self.steps:
+            self.steps = tuple(steps)
+            self.play.set_places(len(self.steps))
             self._place()
         self._say()
         for part in (self.slider, self.play):
-            part.setEnabled(len(self._steps) > 1)
+            part.setEnabled(len(self.steps) > 1)
 
     def go_to(self, step: int | None) -> None:
         """Go to a step, or to the end."""
@@ -139,19 +135,19 @@ class ReplayBar(QWidget):
         self.slider.setValue(self.slider.value() + by)
 
     def _place(self) -> None:
-        last = max(len(self._steps) - 1, 0)
+        last = max(len(self.steps) - 1, 0)
         with QSignalBlocker(self.slider):
             self.slider.setRange(0, last)
-            found = last if self.chosen is None else bisect_right(self._steps, self.chosen) - 1
+            found = last if self.chosen is None else bisect_right(self.steps, self.chosen) - 1
             self.slider.setValue(max(found, 0))
         self._say()
 
     def _slid(self, place: int) -> None:
-        self.chosen = self._steps[place] if place < len(self._steps) - 1 else None
+        self.chosen = self.steps[place] if place < len(self.steps) - 1 else None
         self._say()
         self.moved.emit(self.chosen)
 
     def _say(self) -> None:
-        at = self._steps[self.slider.value()] if self._steps else 0
+        at = self.steps[self.slider.value()] if self.steps else 0
         at = self.chosen if self._between and self.chosen is not None else at
-        self.step.setText(f"step {count_text(at)}" if self._steps else "")
+        self.step.setText(f"step {count_text(at)}" if self.steps else "")

@@ -106,7 +106,8 @@ class RunsModel(QAbstractTableModel):
         self._appearance = appearance
         self._rows: list[RunRow] = []
         self.columns: tuple[TableColumn, ...] = COLUMNS
-        self._sort = ("run", True)
+        self.sorting = ("run", True)
+        """The column that rows are sorted by, and whether downwards."""
 
     # --- Content ------------------------------------------------------------------------------------------------------
 
@@ -140,16 +141,12 @@ class RunsModel(QAbstractTableModel):
         if [one.key for one in columns] != [one.key for one in self.columns]:
             self.beginResetModel()
             self.columns = columns
-            if self._sort[0] not in {one.key for one in columns}:
-                self._sort = ("run", True)
+            if self.sorting[0] not in {one.key for one in columns}:
+                self.sorting = ("run", True)
             self.endResetModel()
 
-    def sorting(self) -> tuple[str, bool]:
-        """The column that rows are sorted by, and whether downwards."""
-        return self._sort
-
     def _insert(self, new: RunRow) -> None:
-        key, down = self._sort
+        key, down = self.sorting
         place = bisect(
             self._rows[::-1] if down else self._rows, _sort_key(new, key), key=lambda row: _sort_key(row, key)
         )
@@ -181,14 +178,14 @@ class RunsModel(QAbstractTableModel):
     # --- Sorting ------------------------------------------------------------------------------------------------------
 
     def _sorted(self, rows: Iterable[RunRow]) -> list[RunRow]:
-        key, down = self._sort
+        key, down = self.sorting
         return sorted(rows, key=lambda row: _sort_key(row, key), reverse=down)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column; selections move with their rows."""
         if column < 0:
             return
-        self._sort = (self.columns[column].key, order is Qt.SortOrder.DescendingOrder)
+        self.sorting = (self.columns[column].key, order is Qt.SortOrder.DescendingOrder)
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         ids = [self._rows[index.row()].id for index in before]
@@ -223,7 +220,7 @@ class RunsModel(QAbstractTableModel):
 
     def _heading(self, section: int) -> str:
         """The title, of the column that is sorted with an arrow: Qt's own is painted over text at the right."""
-        (key, down), column = self._sort, self.columns[section]
+        (key, down), column = self.sorting, self.columns[section]
         return f"{column.title} {'↓' if down else '↑'}" if column.key == key else column.title
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

@@ -147,4 +147,4 @@ class ClassTab(Tab):
 
     def write(self, kind: str, path: Path) -> None:
         """Write the table."""
-        path.write_text(csv_text(self.table.texts()), encoding="utf-8", newline="\n")
+        path.write_text(csv_text(self.table.texts), encoding="utf-8", newline="\n")

@@ -18,7 +18,8 @@ class ReadOnlyTable(QTableWidget):
 
     def __init__(self, name: str, whole: bool = False) -> None:
         super().__init__()
-        self._texts: Sequence[Sequence[str]] = ()
+        self.texts: Sequence[Sequence[str]] = ()
+        """All rows, the heads first."""
         self._whole = whole
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName(name)
@@ -33,7 +34,7 @@ class ReadOnlyTable(QTableWidget):
 
     def fill(self, texts: Sequence[Sequence[str]]) -> None:
         """Show these rows, of which the first are the heads; the first column is left-aligned, numbers follow."""
-        self._texts = texts
+        self.texts = texts
         self.setUpdatesEnabled(False)
         self.clearSelection()
         self.setColumnCount(len(texts[0]))
@@ -52,10 +53,6 @@ class ReadOnlyTable(QTableWidget):
             self.setFixedHeight(self.horizontalHeader().sizeHint().height() + row * self.rowCount() + bar)
         self.setUpdatesEnabled(True)
 
-    def texts(self) -> Sequence[Sequence[str]]:
-        """All rows, the heads first."""
-        return self._texts
-
     def copy(self) -> None:
         """Copies the texts, with tabs between the columns, for a spreadsheet."""
-        QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in self._texts))
+        QGuiApplication.clipboard().setText("\n".join("\t".join(line) for line in self.texts))
