@@ -47,7 +47,11 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 """The pages that are not in this folder, and what the site calls them."""
-MAKERS = {"Problem": ("", 0, 1), "problem": ("", 0, 1), "wrong": ("", 2, 0), "Refusal": ("scheduler.", 1, 3)}
+MAKERS = {
+    **dict.fromkeys(("Problem", "problem", "os_refused"), ("", 0, 1)),
+    "wrong": ("", 2, 0),
+    "Refusal": ("scheduler.", 1, 3),
+}
 """What makes a problem: what its code begins with, and which of its arguments are the code and the sentence."""
 
 _LINK = re.compile(r"(\]\(|(?:src|srcset)=\")([^)\s\"#]+)(#[^)\s\"]*)?")

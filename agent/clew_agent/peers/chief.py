@@ -39,7 +39,7 @@ from clew_agent.peers.processes import PeerStarter, PortKeeper, StartPeer, spawn
 from clew_agent.peers.watch import COMPUTING_S, Limits, Watch
 from clew_agent.wire.rendezvous import LOOPBACK, address_towards
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
 from clew_shared.journal.events import Event
 from clew_shared.journal.run_folder import RunFolder
 
@@ -102,11 +102,9 @@ class Peers:
         self._socket.open(address, self._limits.silence)
         self._keeper = PortKeeper(address)
         for member in self.members.all:
-            try:
+            text = f"{member.name} could not be started"
+            with os_refused("peers.start", text, "Start the run with one node.", member.host):
                 member.start(self._starter)
-            except OSError as error:
-                text = f"{member.name} could not be started: {error.strerror or error}."
-                raise problem("peers.start", text, "Start the run with one node.", member.host) from None
         self._thread.start()
 
     def gather(self, go_on: Callable[[], None] = lambda: None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from clew_shared.base import operating_system
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 
 _ASK_WITHIN_S = 30.0
 """Seconds that the program that lists the nodes gets: a busy Slurm controller answers late; ``scontrol show hostnames``
@@ -106,8 +106,6 @@ def _fewest_cores(environment: Mapping[str, str]) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
+    text = f"The list of the job's nodes, {path}, cannot be read"
+    with os_refused("peers.hosts", text, "Start the run with one node.", "PBS_NODEFILE"):
         return path.read_text(encoding="utf-8", errors="replace").split()
-    except OSError as error:
-        text = f"The list of the job's nodes, {path}, cannot be read: {error.strerror or error}."
-        raise problem("peers.hosts", text, "Start the run with one node.", "PBS_NODEFILE") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew_agent.node.child_output import HeardLines, tail
 from clew_shared.base import operating_system
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused
 
 _END_S = 5.0
 
@@ -26,14 +26,13 @@ class Child:
         self.log = log
         self.ended = False
         self._code = code
-        try:
-            with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file:
-                self._process = operating_system.start_session(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env={**os.environ, **more}
-                )
-        except OSError as error:
-            text = f"The agent cannot start a process: {error.strerror or error}."
-            raise problem(code, text, "The node may be short of memory or processes.") from None
+        with (
+            os_refused(code, "The agent cannot start a process", "The node may be short of memory or processes."),
+            os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600), "wb") as file,
+        ):
+            self._process = operating_system.start_session(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env={**os.environ, **more}
+            )
         assert self._process.stdin is not None  # noqa: S101  # a pipe
         assert self._process.stdout is not None  # noqa: S101  # a pipe
         self._stdin = self._process.stdin

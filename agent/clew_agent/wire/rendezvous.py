@@ -23,7 +23,7 @@ import psutil
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, os_refused, problem
 from clew_shared.wire.channel import KEY_SUFFIX
 from clew_shared.wire.messages import AgentAddress, read_address
 
@@ -50,13 +50,9 @@ def lock_path(places: Places, agent: str) -> Path:
 
     Raises ``ProblemError`` when that folder cannot be made.
     """
-    try:
-        folder = make_private(make_private(places.private) / "agents")
-    except OSError as error:
-        text = f"The folder {places.private} cannot be made: {error.strerror or error}."
-        hint = "Set XDG_RUNTIME_DIR or TMPDIR to a folder of your own."
-        raise problem("private.folder", text, hint, str(places.private)) from None
-    return folder / _lock_name(agent)
+    text, hint = f"The folder {places.private} cannot be made", "Set XDG_RUNTIME_DIR or TMPDIR to a folder of your own."
+    with os_refused("private.folder", text, hint, str(places.private)):
+        return make_private(make_private(places.private) / "agents") / _lock_name(agent)
 
 
 def _lock_name(agent: str) -> str:

@@ -11,7 +11,7 @@ from clew_gui.base.settings import local_settings
 from clew_shared.base.foreign import read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 from clew_shared.spec import MAX_NAME, RunSpec
 
 
@@ -35,12 +35,10 @@ def keep_student(places: Places, name: str) -> str:
     if len(tidy) > MAX_NAME:
         text = f"The name of a student may have {MAX_NAME} characters, this one has {len(tidy)}."
         raise problem("student.name", text, "Shorten it.", tidy)
-    try:
+    text, hint = f"The name cannot be saved in {places.config}", "Free some space, or check the folder."
+    with os_refused("student.write", text, hint, str(places.config)):
         places.config.mkdir(parents=True, exist_ok=True)
         write_private(_file(places), f"{tidy}\n".encode())
-    except OSError as error:
-        text = f"The name cannot be saved in {places.config}: {error.strerror or error}."
-        raise problem("student.write", text, "Free some space, or check the folder.", str(places.config)) from None
     return tidy
 
 

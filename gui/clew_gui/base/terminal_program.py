@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from clew_shared.base import operating_system
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 
 _PROGRAMS = (
     ("x-terminal-emulator", "-e"),  # Debian's name for whichever the user has chosen
@@ -96,18 +96,16 @@ def open_terminal(words: Sequence[str]) -> subprocess.Popen[bytes]:
     if command is None:
         raise problem("terminal.none", "No terminal program was found.", "Open a terminal and type the command there.")
     program = command if isinstance(command, str) else command[0]
-    try:
+    hint = "Open a terminal and type the command there."
+    with os_refused("terminal.start", f"{program} cannot be started", hint):
         process = subprocess.Popen(command, **operating_system.new_console())
-    except OSError as error:
-        text = f"{program} cannot be started: {error.strerror}."
-        raise problem("terminal.start", text, "Open a terminal and type the command there.") from error
     try:
         status = process.wait(_EARLY_S)
     except subprocess.TimeoutExpired:
         return process
     if status:
         text = f"{program} ended at once, with status {status}."
-        raise problem("terminal.start", text, "Open a terminal and type the command there.")
+        raise problem("terminal.start", text, hint)
     return process
 
 

@@ -22,7 +22,7 @@ from clew_gui.study.importance import LEAST_RESULTS, Importance, importance_of, 
 from clew_gui.study.usage import mean_usage
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.places import Places
-from clew_shared.base.problem import problem, raise_all
+from clew_shared.base.problem import os_refused, problem, raise_all
 from clew_shared.cards import Catalogue, MetricSpec
 from clew_shared.journal.history import History
 from clew_shared.run_settings import SEED, RunNote, differences, note_problems, read_tags, repeats_of
@@ -144,10 +144,8 @@ def _say(context: CommandContext, seen: Sequence[SeenRun], rows: Sequence[Sequen
 
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    try:
+    with os_refused("compare.csv", f"Cannot write {path}", "Name another file."):
         path.write_text(csv_text(rows), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise problem("compare.csv", f"Cannot write {path}: {error.strerror}.", "Name another file.") from None
 
 
 def _as_json(

@@ -26,7 +26,7 @@ from clew_shared.base import foreign
 from clew_shared.base.number_words import either, quantity, rate
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import write_private
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, os_refused, problem
 from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for, questions
@@ -480,12 +480,10 @@ def keep_answer(places: Places, exercise: str, question: str, text: str) -> None
     known = read_answers(places, exercise) | {question: text}
     path = answers_path(places, exercise)
     content = {"answers": [{"question": asked, "text": found} for asked, found in known.items() if found.strip()]}
-    try:
+    refused, hint = f"The answer cannot be saved in {path}", "Free some space, or check the folder."
+    with os_refused("answers.write", refused, hint, str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_private(path, tomli_w.dumps(content, multiline_strings=True).encode())
-    except OSError as error:
-        text = f"The answer cannot be saved in {path}: {error.strerror or error}."
-        raise problem("answers.write", text, "Free some space, or check the folder.", str(path)) from None
 
 
 def answered(guide: str, known: Mapping[str, str]) -> tuple[GuideAnswer, ...]:

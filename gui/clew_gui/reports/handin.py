@@ -20,7 +20,7 @@ from clew_gui.reports.facts import ReportFacts, RunSource, starts
 from clew_gui.reports.page import LabReport, render
 from clew_shared.base.file_names import safe_path
 from clew_shared.base.foreign import from_json, open_regular, read_file, replacing_whole
-from clew_shared.base.problem import Problem, problem
+from clew_shared.base.problem import Problem, os_refused, problem
 from clew_shared.journal.run_folder import RunFolder
 
 HANDIN_FORMAT = 1
@@ -67,13 +67,10 @@ def write_handin(path: Path, report: LabReport, sources: Sequence[RunSource]) ->
     for shown in (source for source in sources if source.history.fold.replay_of):
         text = f"Run {shown.history.fold.run[:8]} is a replay of run {shown.history.fold.replay_of[:8]}, not a run."
         raise problem("handin.replay", text, "Hand in the run itself.", str(shown.folder))
-    try:
+    with os_refused("handin.write", f"Cannot write {path}", "Choose another place.", str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_whole(path) as part:
             _write(part, report, sources)
-    except OSError as error:
-        text = f"Cannot write {path}: {error.strerror or error}."
-        raise problem("handin.write", text, "Choose another place.", str(path)) from None
     return path
 
 

@@ -9,7 +9,7 @@ from clew_shared.base.file_lock import LockFile
 from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, os_refused, problem
 from clew_shared.study.study import StudySpec, read_study, to_toml
 
 _STUDIES = uuid.UUID("5d1b6a9c-2f0e-4f0a-9a63-2a1d0f6f7b11")
@@ -27,12 +27,9 @@ def keep_study(places: Places, study: StudySpec) -> Path:
     if why := why_unsafe(f"{study.study}.toml"):
         text = f"A study cannot be called {study.study!r}: {why}."
         raise problem("study.name", text, "Choose another name.", "study")
-    try:
+    with os_refused("study.keep", f"The study cannot be kept in {path}", "Make room, or move CLEW_HOME.", str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_toml(study), encoding="utf-8", newline="\n")
-    except OSError as error:
-        text = f"The study cannot be kept in {path}: {error.strerror or error}."
-        raise problem("study.keep", text, "Make room, or move CLEW_HOME.", str(path)) from None
     return path
 
 

@@ -12,7 +12,7 @@ from clew_gui.sites.site import Site
 from clew_shared.base.foreign import from_toml, read_file
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused
 
 _PROLOGUE = "prologue"
 _COMMAND = "proxy command"
@@ -59,12 +59,10 @@ class Consents:
         self._save({digest: kind for digest, kind in self._load().items() if digest not in gone})
 
     def _save(self, known: dict[str, str]) -> None:
-        try:
+        text = f"The consent cannot be kept in {self._path}"
+        with os_refused("consent.write", text, "Make room on that disk.", str(self._path)):
             make_private(self._path.parent)
             write_private(self._path, tomli_w.dumps({"consents": known}).encode())
-        except OSError as error:
-            text = f"The consent cannot be kept in {self._path}: {error.strerror}."
-            raise problem("consent.write", text, "Make room on that disk.", str(self._path)) from None
 
     def _load(self) -> dict[str, str]:
         try:

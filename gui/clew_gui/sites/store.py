@@ -18,7 +18,7 @@ from clew_gui.sites.site import LOCAL, Site
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, os_refused, problem, raise_all
 from clew_shared.base.remedies import list_all, turn_on
 
 
@@ -99,12 +99,9 @@ class SiteStore:
         raise_all([*check_name(name), *check_site(site)])
         raise_all([] if replace else self.check_free(name))
         path = self._own(name)
-        try:
+        with os_refused("site.write", f"The site cannot be kept in {path}", "Make room on that disk.", str(path)):
             make_private(self.folder)
             write_private(path, to_toml(site).encode())
-        except OSError as error:
-            text = f"The site cannot be kept in {path}: {error.strerror}."
-            raise problem("site.write", text, "Make room on that disk.", str(path)) from None
         return path
 
     def remove(self, name: str) -> Path:

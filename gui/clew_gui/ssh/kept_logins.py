@@ -14,7 +14,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
 from clew_shared.base.process_identity import still_runs
 from clew_shared.base.remedies import log_out
 
@@ -169,15 +169,10 @@ class KeptLogins:
             asker.show_message(f"{stays}, also when Clew is closed. Logging out ends it.")
         return connection
 
-    @contextmanager
-    def _writing(self, title: str) -> Iterator[None]:
+    def _writing(self, title: str) -> AbstractContextManager[None]:
         """Says where a login cannot be kept."""
-        try:
-            yield
-        except OSError as error:
-            text = f"The login to {title} cannot be kept in {self.folder}: {error.strerror or error}."
-            hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
-            raise problem("ssh.kept", text, hint, title) from error
+        hint = "Make room there, or let no login stay: keep_login = 0 in the settings."
+        return os_refused("ssh.kept", f"The login to {title} cannot be kept in {self.folder}", hint, title)
 
     def _awaited(self, way: Sequence[Hop], name: str, asker: Prompter) -> ParamikoConnection | None:
         """Finds a login as ``find`` does, with more patience for one that is silent."""

@@ -27,7 +27,7 @@ from paramiko.agent import AgentSSH, get_agent_connection
 from clew_gui.ssh.connection import Hop, SshFiles
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, cancelled
 from clew_shared.base import operating_system
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, os_refused, problem
 
 _log = logging.getLogger(__name__)
 
@@ -277,13 +277,9 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
 
 def read_key_file(path: Path) -> bytes:
     """The file's bytes. Raises ``ProblemError``."""
-    try:
+    hint = "Check its name, or make a key with ssh-keygen -t ed25519."
+    with os_refused("ssh.key", f"The key {path} cannot be read", hint, str(path)):
         return path.expanduser().read_bytes()
-    except OSError as error:
-        text = f"The key {path} cannot be read: {error.strerror}."
-        raise problem(
-            "ssh.key", text, "Check its name, or make a key with ssh-keygen -t ed25519.", str(path)
-        ) from error
 
 
 def _public_line(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ import msgspec
 
 from clew_shared.base import operating_system
 from clew_shared.base.harmless import say, without_controls
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import ProblemError, os_refused, problem
 
 ANSWER_WITHIN_S = 300.0
 """A person who is fetching the phone with the codes gets this long; most servers hang up after two minutes anyway."""
@@ -216,20 +216,19 @@ class ProgramPrompter(Prompter):
     def ask(self, prompt: Prompt) -> str | None:
         """The first line it prints; None when it exits with another status than 0."""
         kind = {"SSH_ASKPASS_PROMPT": "confirm"} if prompt.kind is PromptKind.CONFIRM else {}
+        text = f"SSH_ASKPASS names {self._program}, which cannot be started"
         try:
-            done = subprocess.run(
-                [self._program, spoken(prompt)],
-                env={**os.environ, **kind},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                timeout=ANSWER_WITHIN_S,
-                check=False,
-            )
+            with os_refused("ssh.noprompt", text, "Correct it, or unset it.", prompt.title):
+                done = subprocess.run(
+                    [self._program, spoken(prompt)],
+                    env={**os.environ, **kind},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    timeout=ANSWER_WITHIN_S,
+                    check=False,
+                )
         except subprocess.TimeoutExpired:
             return None
-        except OSError as error:
-            text = f"SSH_ASKPASS names {self._program}, which cannot be started: {error.strerror}."
-            raise problem("ssh.noprompt", text, "Correct it, or unset it.", prompt.title) from error
         if done.returncode != 0:
             return None
         answer = done.stdout.decode(errors="replace").split("\n", 1)[0].rstrip("\r")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from clew_shared.base import operating_system
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Error numbers that systems give when another process has the lock."""
@@ -75,15 +75,13 @@ class LockFile:
         """Take the lock without waiting; False when another process has it. Raises ``ProblemError`` when there is no
         locking, for without it two agents could serve the same runs."""
         handle = -1
+        hint = "Set XDG_RUNTIME_DIR to a folder of your own on this computer's own disk."
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | operating_system.OPEN_FLAGS, 0o600)
-            if lock_now(handle):
-                self._handle, handle = handle, -1
-                self._write_holder()
-        except OSError as error:
-            hint = "Set XDG_RUNTIME_DIR to a folder of your own on this computer's own disk."
-            text = f"{self._path} cannot be locked: {error.strerror or error}."
-            raise problem("private.lock", text, hint, str(self._path)) from None
+            with os_refused("private.lock", f"{self._path} cannot be locked", hint, str(self._path)):
+                handle = os.open(self._path, os.O_RDWR | os.O_CREAT | operating_system.OPEN_FLAGS, 0o600)
+                if lock_now(handle):
+                    self._handle, handle = handle, -1
+                    self._write_holder()
         finally:
             if handle >= 0:
                 os.close(handle)

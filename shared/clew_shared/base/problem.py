@@ -84,6 +84,15 @@ def long_names_refused() -> Iterator[None]:
         raise problem("path.long", text, "Give a shorter one.", path) from None
 
 
+@contextmanager
+def os_refused(code: str, text: str, hint: str = "", where: str = "") -> Iterator[None]:
+    """Refuse what the operating system refuses within: ``text``, and its reason. Raises ``ProblemError``."""
+    try:
+        yield
+    except OSError as error:
+        raise problem(code, f"{text}: {error.strerror or error}.", hint, where) from None
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The hint that names the nearest of the ``known``; empty when nothing is near."""
     near = difflib.get_close_matches(name, known, n=1)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew_shared.base.foreign import replacing_whole
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 from clew_shared.journal.curves import Floats
 from clew_shared.journal.history import History
 from clew_shared.reading import read_run
@@ -112,17 +112,13 @@ def base_name(history: History) -> str:
 @contextmanager
 def replacing(path: Path, run: str) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place at the end, or vanishes when something goes wrong."""
-    try:
+    with os_refused("export.write", f"Cannot write {path}", "Choose a folder that you can write to.", str(path)):
         if os.path.lexists(path) and not _is_export(path, run):
             text = f"{path} exists and is not an export of this run; nothing was written."
             raise problem("export.exists", text, "Move it away, or choose another folder.", str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_whole(path) as part:
             yield part
-    except OSError as error:
-        reason = error.strerror or str(error)
-        text = f"Cannot write {path}: {reason}."
-        raise problem("export.write", text, "Choose a folder that you can write to.", str(path)) from None
 
 
 def _is_export(path: Path, run: str) -> bool:

@@ -19,7 +19,7 @@ from clew_gui.reports.handin import digest_of, file_name, write_handin
 from clew_gui.reports.page import LabReport, render, report_of
 from clew_shared.base import operating_system
 from clew_shared.base.installation import WINDOW, how_to_install
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 from clew_shared.catalogue import find_card
 
 _REPORT = """Write a report of one or several runs: goals, figures, values, settings, environment, answers and evidence.
@@ -156,9 +156,6 @@ def _made(
 
 def write_text(path: Path, text: str) -> None:
     """Write a file. Raises ``ProblemError`` where that is refused."""
-    try:
+    with os_refused("report.write", f"Cannot write {path}", "Choose another place.", str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        words = f"Cannot write {path}: {error.strerror or error}."
-        raise problem("report.write", words, "Choose another place.", str(path)) from None

@@ -26,7 +26,7 @@ from clew_gui.session.study_runner import PlannedRun, StudyResult, StudyRunner
 from clew_gui.sites.site import LOCAL
 from clew_shared.base.foreign import from_toml as parse_toml
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, problem, raise_all
+from clew_shared.base.problem import Problem, os_refused, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard, Lane, Preset, RaceSpec
 from clew_shared.catalogue import find_card, find_preset
 from clew_shared.goal_settings import idle_seeds
@@ -157,11 +157,8 @@ def _check(context: CommandContext, study: StudySpec, site: str | None, exercise
 
 def _save(path: Path, study: StudySpec) -> None:
     """Write the study as TOML. Raises ``ProblemError`` where that cannot be done."""
-    try:
+    with os_refused("cli.save", f"{path} could not be written", "Name a place that you may write to.", "save"):
         path.write_text(to_toml(study), encoding="utf-8", newline="\n")
-    except OSError as error:
-        text = f"{path} could not be written: {error.strerror or error}."
-        raise problem("cli.save", text, "Name a place that you may write to.", "save") from None
 
 
 # --- Race -------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from PySide6.QtSvg import QSvgRenderer
 from clew_gui.reports.figures import WIDTH, ReportFigure
 from clew_gui.reports.page import LabReport, render
 from clew_gui.views.theme.theme import load_fonts
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused
 
 _SCALE = 3
 """Pixels of a figure for each of its own: about 300 per inch on paper."""
@@ -33,13 +33,9 @@ def write_pdf(report: LabReport, path: Path) -> None:
         place = QUrl(f"figure:{number}")
         document.addResource(QTextDocument.ResourceType.ImageResource.value, place, figure_image(figure))
     document.setHtml(render(report, for_print=True))
-    try:
+    with os_refused("report.write", f"Cannot write {path}", "Choose another place.", str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb"):
-            pass  # Qt does not say why a file cannot be written
-    except OSError as error:
-        text = f"Cannot write {path}: {error.strerror or error}."
-        raise problem("report.write", text, "Choose another place.", str(path)) from None
+        path.open("wb").close()  # Qt does not say why a file cannot be written
     writer = QPdfWriter(str(path))
     writer.setTitle(f"Lab report {report.facts.student}".strip())
     writer.setCreator(f"Clew {report.facts.version}")
