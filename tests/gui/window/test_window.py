@@ -635,10 +635,9 @@ def test_a_problem_of_a_field_stands_under_the_field(softmax: Program) -> None:
 
 def test_a_wrong_field_disables_run_with_the_reason(softmax: Program) -> None:
     row = softmax.window.next_run.form.row("learning_rate")
-    field = row.editor
-    assert field.property("state") in (None, "")
+    assert row.editor.property("state") in (None, "")
     row.editor.set_value(0.5)
-    field.setText("fast")  # type: ignore[union-attr]
+    row.editor.setText("fast")  # type: ignore[union-attr]
     assert row.error.isVisible()
     assert "expected a number" in row.error.text().lower()
     assert not softmax.window.next_run.run.isEnabled()

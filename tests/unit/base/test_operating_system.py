@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import symtable
 import sys
 import threading
 import time
@@ -22,21 +23,11 @@ from clew_shared.base.problem import ProblemError
 HOME = Path(operating_system.__file__).parent
 
 
-def offered(*modules: str) -> set[str]:
-    """The names without an underscore that the modules define, for one system or another."""
-    found = set()
-    for module in modules:
-        tree = ast.parse((HOME / f"{module}.py").read_text(encoding="utf-8"))
-        bodies = [
-            tree.body,
-            *(part for node in tree.body if isinstance(node, ast.If) for part in (node.body, node.orelse)),
-        ]
-        for node in (node for body in bodies for node in body):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                found.add(ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target))
-    return {name for name in found if name.isidentifier() and not name.startswith("_")}
+def offered(module: str) -> set[str]:
+    """The names without an underscore that a module defines, for one system or another."""
+    text = (HOME / f"{module}.py").read_text(encoding="utf-8")
+    defined = (one for one in symtable.symtable(text, module, "exec").get_symbols() if not one.is_imported())
+    return {one.get_name() for one in defined if one.is_assigned() and not one.get_name().startswith("_")}
 
 
 def test_each_system_offers_the_same() -> None:
