@@ -13,8 +13,9 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.courses.board import Board
+from clew_gui.courses.course import read_place
 from clew_gui.courses.course_file import from_files
-from clew_gui.courses.shared_folder import SharedFolder, read_place
+from clew_gui.courses.shared_folder import SharedFolder
 from clew_gui.courses.store import Courses
 from clew_gui.views.tabs.class_tab import ClassTab
 from clew_shared.base.places import Places
@@ -59,7 +60,7 @@ def dialog(program: Program) -> QDialog:
 
 
 def press(where: QDialog, words: str) -> None:
-    button = next(one for one in where.findChildren(QPushButton) if one.text() == words and one.isVisible())
+    button = next(one for one in where.findChildren(QPushButton) if one.text().strip() == words and one.isVisible())
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
@@ -136,6 +137,7 @@ def test_nothing_is_shared_before_a_person_agrees_and_it_can_be_stopped(
     program.window.actions_["share"].trigger()
     QTest.keyClick(dialog(program), Qt.Key.Key_Escape)
     assert len(list(Path(board.place.path).iterdir())) == 1, "Escape changes nothing"
+    qtbot.waitUntil(lambda: not program.window.findChildren(QDialog), timeout=10_000)
     program.window.actions_["share"].trigger()
     press(dialog(program), "Stop sharing")
     qtbot.waitUntil(lambda: list(Path(board.place.path).iterdir()) == [], timeout=10_000)
@@ -158,15 +160,15 @@ def test_the_teacher_sees_the_class_and_a_click_shows_a_curve(
     tab.open()
     qtbot.waitUntil(lambda: "2 students" in tab.sentence.text(), timeout=10_000)
     assert "1 of them stuck" in tab.sentence.text()
-    heads, ada, ben = tab.table.texts()
+    heads, ada, ben = tab.table.texts
     assert heads[3].startswith("Softmax")
     assert "50 %" in ada[3]
     assert ben[2] == "failed"
     tab.table.cellClicked.emit(0, 3)
     assert tab.race.isVisible()
     tab.names.setChecked(False)
-    assert [row[0] for row in tab.table.texts()[1:]] == ["Student 1", "Student 2"]
-    assert "Ada" not in str(tab.table.texts())
+    assert [row[0] for row in tab.table.texts[1:]] == ["Student 1", "Student 2"]
+    assert "Ada" not in str(tab.table.texts)
     tab.write("csv", tmp_path / "class.csv")
     assert "Student 1" in (tmp_path / "class.csv").read_text()
 

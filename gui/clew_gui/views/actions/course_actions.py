@@ -157,8 +157,8 @@ class CourseActions(QObject):
         curves.setChecked(member is not None and member.curves)
         window, title = self._window, f"Share with the class of {course.title}?"
         stop = Button(window.appearance, "Stop sharing", "quiet", "stop")
-        stop.setVisible(member is not None)
-        dialog = Question(window, window.appearance, title, _SHARED, "Share", content=(name, curves, stop))
+        content = (name, curves, *((stop,) if member is not None else ()))
+        dialog = Question(window, window.appearance, title, _SHARED, "Share", content=content)
         stop.clicked.connect(dialog.reject)
         stop.clicked.connect(self._stop)
         dialog.accepted.connect(lambda: self._join(sharing, name.text(), curves.isChecked()))
@@ -231,11 +231,10 @@ class CoursesDialog(FittedDialog):
         entries += [(one.id, one.found.course.title if one.found is not None else one.id) for one in courses.all()]
         for course, title in entries:
             buttons = []
-            for words, act in (("Follow", courses.use), ("Leave", courses.leave)):
+            for words, act in (("Follow", courses.use), ("Leave", courses.leave))[: 2 if course else 1]:
                 button = Button(window.appearance, words)
                 button.setAccessibleName(f"{words} {title}")
                 button.clicked.connect(partial(self._done, do, partial(act, course)))
-                button.setVisible(words == "Follow" or bool(course))
                 button.allow(words == "Leave" or course != follows, "It is followed now")
                 buttons.append(button)
             self.add(row(label(title, "strong" if course == follows else "body"), None, *buttons, gap=8))
