@@ -146,7 +146,8 @@ def _check(course: Course, sites: Sequence[str]) -> Iterator[Problem]:
         hint = "Up to 31 small letters, digits, - and _, beginning with a letter or digit."
         yield Problem("course.fields", f"A course cannot have the id {course.id[:60]!r}.", hint, "id")
     yield from _check_words(course)
-    for name, place in (("board", course.board), ("hand_in", course.hand_in), *_places(course)):
+    data = ((f"data.{source.name}", source.path) for source in course.data)
+    for name, place in (("board", course.board), ("hand_in", course.hand_in), *data):
         yield from _check_place(name, place, sites)
     for source in course.data:
         if source.sha256 and not _SHA256.fullmatch(source.sha256):
@@ -166,10 +167,6 @@ def _check(course: Course, sites: Sequence[str]) -> Iterator[Problem]:
     if not seen or max(len(course.lessons), len(seen)) > _MOST:
         text = f"The course has {len(course.lessons)} lessons and {len(seen)} exercises; 1 to {_MOST} can be shown."
         yield Problem("course.fields", text, "Name exercises in [[lessons.exercises]].", "lessons")
-
-
-def _places(course: Course) -> Iterator[tuple[str, str]]:
-    return ((f"data.{source.name}", source.path) for source in course.data)
 
 
 def _check_place(name: str, text: str, sites: Sequence[str]) -> Iterator[Problem]:

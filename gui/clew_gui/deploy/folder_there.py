@@ -159,12 +159,7 @@ def answer(question: "dict[str, Any]") -> "dict[str, Any]":
     if "data" in words:
         words["data"] = base64.b64decode(words["data"])
     todo: dict[str, Callable[..., dict[str, Any]]] = {
-        "look": look,
-        "rights": rights,
-        "make": make,
-        "append": append,
-        "finish": finish,
-        "remove": remove,
+        one.__name__: one for one in (look, rights, make, append, finish, remove)
     }
     try:
         return todo[words.pop("do")](folder, **words)

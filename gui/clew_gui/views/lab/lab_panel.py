@@ -283,7 +283,7 @@ class LabPanel(QWidget):
         self.search.returnPressed.connect(self._open_found)
         self.fold = IconButton(appearance, "left", "Hide the exercises", "Hide the exercises (F9)", size=12)
         self._title = Elided("Deep learning lab", "strong")
-        title = row(self._title, None, self.done, self.fold, gap=4)
+        title = row(self._title, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
         body = row(self.tree, margins=(8, 0, 8, 0))
         column(head, self.none, body, gap=0, parent=self).setStretchFactor(body, 1)
