@@ -131,6 +131,7 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     metric = headline(card)
     best = quantity(cell.best, metric.format) if cell.best is not None and metric is not None else ""
     state = next((words for state, words in STATE_WORDS.items() if state == cell.state), "?")
+    state = "" if cell.state == RunState.FINISHED else state
     done = f" {100 * cell.done:.0f} %" if cell.state == RunState.RUNNING and cell.done else ""
     goals = f"{cell.goals} of {len(card.goals)} goals" if card.goals else ""
     return ", ".join(filter(None, (state + done, best, goals)))

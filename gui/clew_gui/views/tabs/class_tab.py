@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -13,8 +13,18 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from clew_gui.charts.class_race import class_race
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.courses.board import Board, headline
-from clew_gui.courses.class_view import CLASS_HEADS, StudentRow, class_table, class_view, shared_curves
+from clew_gui.courses.class_view import (
+    CLASS_HEADS,
+    HandedIn,
+    HandInFolder,
+    StudentRow,
+    class_table,
+    class_view,
+    shared_curves,
+)
 from clew_gui.courses.course import Course
+from clew_gui.reports.check import HandinVerdict, check_handin
+from clew_gui.reports.handin import open_handin
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation.menu_entries import Action
@@ -26,6 +36,7 @@ from clew_gui.views.window.window import MainWindow
 from clew_shared.base.harmless import csv_text
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
+from clew_shared.cards import ExerciseCard
 
 _EACH_S = 60.0
 """Seconds between two looks at the board while the tab is in sight."""
@@ -42,7 +53,8 @@ class ClassTab(Tab):
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window, controller, places)
         self._board: Board | None = None
-        self._work: BackgroundWork[Board] | None = None
+        self._files: HandInFolder | None = None
+        self._work: BackgroundWork[list[HandedIn]] | None = None
         self._looked = 0.0
         self._rows: list[StudentRow] = []
         self._exercise = self._student = ""
@@ -87,23 +99,25 @@ class ClassTab(Tab):
         self._looked = time.monotonic()
         if self.is_new(course) or self._board is None:
             self._board = Board(folder(course.board, asked))
-        board = self._board
+            check = partial(_check, self._controller.model.cards)
+            self._files = HandInFolder(course, folder(course.hand_in, asked), check) if course.hand_in else None
+        board, files = self._board, self._files
 
-        def read() -> Board:
+        def read() -> list[HandedIn]:
             board.refresh()
-            return board
+            return files.refresh() if files is not None else []
 
         self.look.allow(False, "The board is being read")
-        self._work = call_elsewhere(self, "class board", read, lambda _board: self._took(), self._failed)
+        self._work = call_elsewhere(self, "class board", read, self._took, self._failed)
 
-    def _took(self) -> None:
+    def _took(self, handed: Sequence[HandedIn]) -> None:
         self._work = None
         self.look.allow(True)
         course, board = self._course(), self._board
         if course is None or board is None:
             return
         cards = self._controller.model.catalogue.exercises
-        self._rows = class_view(course, cards, board.members.values(), (), time.time())
+        self._rows = class_view(course, cards, board.members.values(), handed, time.time())
         self._fill()
 
     def _failed(self, problems: Sequence[Problem]) -> None:
@@ -148,3 +162,8 @@ class ClassTab(Tab):
     def write(self, kind: str, path: Path) -> None:
         """Write the table."""
         path.write_text(csv_text(self.table.texts), encoding="utf-8", newline="\n")
+
+
+def _check(cards: Mapping[str, ExerciseCard], path: Path) -> HandinVerdict:
+    """Checks a hand-in that lies alone in a folder; nothing of it is trained again."""
+    return check_handin(open_handin(path, path.with_name("opened")), cards)
