@@ -67,6 +67,7 @@ SHOWN = (
     Shown("`clew runs`, 10,000 runs", "growth", ("clew runs, runs", " 10,000 "), "seconds", "s", "0.5 s"),
     Shown("`clew show`, 10 million steps", "growth", ("clew show", "10,000,000 "), "seconds", "s"),
     Shown("`clew class`, 100 hand-ins", "growth", ("clew class", " 100 "), "seconds", "s"),
+    Shown("the board of a class of 200, each look", "class", ("teacher",), "seconds", "s"),
     Shown("filter typed, 1,000 runs", "compare", ("type in the filter",), "ms", "ms"),
 )  # fmt: skip
 
