@@ -104,6 +104,11 @@ def site_name(course: str, site: str) -> str:
     return site if site == course or site.startswith(f"{course}-") else f"{course}-{site}"
 
 
+def until_words(lesson: Lesson) -> str:
+    """Says until when a lesson's exercises can be handed in; empty where nothing says so."""
+    return f"Hand in until {lesson.until:%Y-%m-%d %H:%M %z}" if lesson.until is not None else ""
+
+
 def late_words(until: datetime | None, when: float) -> str:
     """Says by how much something came too late, in whole hours or days; empty if it did not."""
     late = when - until.timestamp() if until is not None else 0.0

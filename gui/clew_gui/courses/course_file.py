@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from clew_gui.courses.course import Course, from_text, site_name
+from clew_gui.courses.course import Course, from_text, site_name, until_words
 from clew_gui.sites.check import check_name
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_file import MAX_BYTES as MAX_SITE
@@ -147,8 +147,8 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
     course = found.course
     yield ", by ".join(filter(None, (course.title, ", ".join(course.teachers))))
     for lesson in course.lessons:
-        until = f" (until {lesson.until:%Y-%m-%d %H:%M %z})" if lesson.until is not None else ""
-        yield f"Lesson {lesson.title}{until}: {', '.join(one.id for one in lesson.exercises)}"
+        exercises = ", ".join(one.id for one in lesson.exercises)
+        yield ". ".join(filter(None, (f"Lesson {lesson.title}: {exercises}", until_words(lesson))))
     for name, site in found.sites.items():
         yield f"Site {site_name(course.id, name)}:"
         yield from (f"    {line}" for line in to_toml(site).rstrip().splitlines())

@@ -44,6 +44,7 @@ title = "Deep learning in winter"
 board = '{board.place.path}'
 [[lessons]]
 title = "Week one"
+text = "Begin here."
 exercises = [{{ id = "softmax", goals = [] }}]
 """
     )
@@ -81,6 +82,9 @@ def test_a_course_is_shown_whole_before_it_is_opened(softmax: Program, course: P
     press(dialog(softmax), "Open")
     assert Courses(places).current() is not None
     assert titles(softmax) == ["Week one"]
+    head = softmax.window.lab.tree.topLevelItem(0)
+    assert head is not None
+    assert "Begin here." in head.toolTip(0)
     assert softmax.controller.model.card.goals == ()
 
 

@@ -240,7 +240,7 @@ def test_all_that_a_course_adds_is_said() -> None:
     words = "\n".join(what_it_adds(files_of()))
     for part in (
         "Ada",
-        "Lines (until 2026-12-01 18:00 +0100)",
+        "Lines: softmax. Hand in until 2026-12-01 18:00 +0100",
         "login.example.org",
         "module load x",
         "own.py",

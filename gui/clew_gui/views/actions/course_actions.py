@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit
 from clew_gui.base.student import student_name
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.class_view import Receipt, send_hand_in
-from clew_gui.courses.course import allocation_in
+from clew_gui.courses.course import allocation_in, until_words
 from clew_gui.courses.course_file import SUFFIX, CourseFiles, read_course, what_it_adds
 from clew_gui.courses.shared_folder import SharedFolder, folder_of
 from clew_gui.courses.store import Courses
@@ -64,6 +64,8 @@ class CourseActions(QObject):
         course, form = self._courses.current(), self._window.next_run
         form.lesson_presets = {one.id: one.preset for _, one in course.assigned() if one.preset} if course else {}
         form.where.in_lesson = partial(allocation_in, course)
+        lessons = course.lessons if course is not None else ()
+        self._window.lab.tree.about = {one.title: f"{one.text}\n{until_words(one)}".strip() for one in lessons}
         if self._controller.model.course != course:
             self._controller.follow_course(course)
             self._controller.model.session.renew_agent()

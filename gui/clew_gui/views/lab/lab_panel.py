@@ -55,6 +55,8 @@ class ExerciseTree(QTreeWidget):
         super().__init__()
         self._appearance = appearance
         self._opened = ""
+        self.about: Mapping[str, str] = {}
+        """What a course says of its lessons, by title."""
         self._arranged = False
         self._broken: set[str] = set()
         """The files that cannot be loaded."""
@@ -84,6 +86,7 @@ class ExerciseTree(QTreeWidget):
         for title in _chapters(catalogue):
             head = QTreeWidgetItem([title])
             head.setTextAlignment(1, _RIGHT)
+            head.setToolTip(0, for_tooltip(self.about.get(title, "")))
             self.addTopLevelItem(head)
             cards = [card for card in catalogue.exercises if (card.chapter or "Exercises") == title]
             for card in cards:
