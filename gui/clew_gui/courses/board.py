@@ -15,11 +15,12 @@ from typing import NamedTuple
 import msgspec
 import tomli_w
 
+from clew_gui.base.line_file import LineFile
 from clew_gui.courses.shared_folder import MOST_BYTES, SharedFile, SharedFolder
 from clew_gui.study.goals import check_goal, diverged_for_good
 from clew_shared.base.foreign import from_json, from_toml, read_file
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.goal_settings import asked_settings
 from clew_shared.journal.events import RunState
@@ -159,11 +160,8 @@ class Sharing:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._settings, self._lines = folder / "member.toml", folder / "shared.lines"
+        self._settings, self._lines = folder / "member.toml", LineFile(folder / "shared.lines")
         self._shared = Member(file="", owner="", runs={})
-        if self._lines.exists():
-            for line in self._lines.read_bytes().splitlines():
-                fold_line(self._shared, line, math.inf)
 
     @property
     def member(self) -> Membership | None:
@@ -186,9 +184,15 @@ class Sharing:
         write_private(self._settings, tomli_w.dumps(msgspec.to_builtins(member)).encode())
 
     def note(self, lines: Iterable[BoardLine]) -> None:
-        """Keep what changed since the last line of each run; nothing without a membership."""
+        """Keep what changed since the last line of each run; nothing without a membership. Raises ``ProblemError``."""
         if self.member is not None:
+            self._catch_up()
             self._add([line for line in lines if self._is_news(line)])
+
+    def _catch_up(self) -> None:
+        """Takes in what was shared, by another window or command as well."""
+        for data in self._lines.new_lines():
+            fold_line(self._shared, data, math.inf)
 
     def _is_news(self, line: BoardLine) -> bool:
         before = self._shared.runs.get(line.run)
@@ -199,18 +203,15 @@ class Sharing:
         return then != line and not (only_steps and line.time - before.line.time < _PAUSE_S)
 
     def _add(self, lines: Sequence[BoardLine]) -> None:
-        coded = [msgspec.json.encode(line) for line in lines]
-        for data in coded:
-            fold_line(self._shared, data, math.inf)
-        size = self._lines.stat().st_size if self._lines.exists() else 0
-        if size > _FULL and (member := self.member) is not None:
-            self._keep(msgspec.structs.replace(member, file=_new_file(), old=(*member.old, member.file)))
-            last = (msgspec.json.encode(one.line) for one in self._shared.runs.values())
-            name = msgspec.json.encode(BoardLine(time=0.0, name=member.name))
-            write_private(self._lines, b"".join(data + b"\n" for data in (name, *last)))
-        elif coded:
-            with self._lines.open("ab") as file:
-                file.write(b"".join(data + b"\n" for data in coded))
+        with os_refused("board.write", f"What is shared cannot be kept in {self._folder}", "Make room on that disk."):
+            for line in lines:
+                self._lines.append(msgspec.json.encode(line), lasting=False)
+            self._catch_up()
+            if self._lines.mark()[0] > _FULL and (member := self.member) is not None:
+                self._keep(msgspec.structs.replace(member, file=_new_file(), old=(*member.old, member.file)))
+                last = (msgspec.json.encode(one.line) for one in self._shared.runs.values())
+                name = msgspec.json.encode(BoardLine(time=0.0, name=member.name))
+                write_private(self._lines.path, b"".join(data + b"\n" for data in (name, *last)))
 
     def send(self, folder: SharedFolder) -> int:
         """Bring the board's copy up to date; returns how many bytes were sent. Raises ``ProblemError``."""
@@ -221,7 +222,7 @@ class Sharing:
             folder.remove(old)
         if member.old:
             self._keep(msgspec.structs.replace(member, old=()))
-        data = self._lines.read_bytes()
+        data = self._lines.path.read_bytes()
         there = folder.append(member.file, len(data), b"")
         if there < len(data):
             folder.append(member.file, there, data[there:])
@@ -232,7 +233,7 @@ class Sharing:
         if (member := self.member) is not None and folder is not None:
             for file in (member.file, *member.old):
                 folder.remove(file)
-        for path in (self._settings, self._lines):
+        for path in (self._settings, self._lines.path):
             path.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -107,10 +108,8 @@ def class_(context: CommandContext, argv: Sequence[str]) -> int:
     if options.folder is None:
         from clew_gui.commands.reports.class_live import class_of_course  # SSH is loaded there
 
-        def check(path: Path) -> HandinVerdict:
-            return _check(context, path, options.exercises, options.rerun, options.data)
-
-        return class_of_course(context, options, check)
+        rest = {"exercises": options.exercises, "rerun": options.rerun, "data": options.data}
+        return class_of_course(context, options, partial(_check, context, **rest))
     folder = options.folder.expanduser()
     bundles = sorted(folder.rglob(f"*{SUFFIX}")) if folder.is_dir() else []
     if not bundles:

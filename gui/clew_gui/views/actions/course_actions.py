@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -168,7 +169,7 @@ class CourseActions(QObject):
 
     def _join(self, sharing: Sharing, name: str, curves: bool) -> None:
         self._do(lambda: sharing.join(name, curves, time.time()))
-        self._note(sharing)
+        self._do(lambda: self._note(sharing))
         self._send(asked=True)
 
     def _stop(self) -> None:
@@ -185,7 +186,8 @@ class CourseActions(QObject):
     def _tick(self) -> None:
         self._seconds += 1
         if self._sharing is not None and self._seconds % _EACH_S == 0 and self._sharing.member is not None:
-            self._note(self._sharing)
+            with suppress(ProblemError):  # of a full disk runs say so themselves
+                self._note(self._sharing)
             self._send(asked=False)
 
     def _note(self, sharing: Sharing) -> None:
