@@ -155,6 +155,15 @@ def questions(guide: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def with_questions(guide: str, more: Sequence[str]) -> str:
+    """A guide with further questions after its own; those that it asks already are not repeated."""
+    known = questions(guide)
+    added = "".join(f"\n- {' '.join(text.split())}" for text in more if " ".join(text.split()) not in known)
+    headings = re.findall(r"^#{1,6} .*$", guide, re.MULTILINE)
+    head = "" if headings and _HEADING.fullmatch(headings[-1]) else "\n\n## Questions\n"
+    return f"{guide.rstrip()}{head}{added}\n" if added else guide
+
+
 def has_answer(goal: Goal, answers: Mapping[str, str]) -> bool:
     """Whether the question that a goal asks for has an answer, or it asks for none."""
     return not goal.question or bool(answers.get(goal.question, "").strip())

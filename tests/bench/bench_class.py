@@ -46,7 +46,7 @@ def report(rounds: int, quick: bool) -> Measured:
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as place:
         folder = SharedFolder(read_place(str(Path(place, "board"))))
         folder.make()
-        sharing = [Sharing(Path(place, f"student-{number}")) for number in range(students)]
+        sharing = [Sharing(Path(place, f"student-{number}"), "b") for number in range(students)]
         for number, one in enumerate(sharing):
             one.join(f"Student {number}", True, NOW)
         board, looks, parts, sizes = Board(folder), list[float](), list[float](), list[int]()

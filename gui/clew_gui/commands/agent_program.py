@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,13 +26,19 @@ _CATALOGUE_S = 300
 """Bound on importing all exercise files in children; TensorFlow takes seconds, on a cold network disk half a minute."""
 
 
-def cards(places: Places, exercises: str | None = None, *, with_course: bool = False) -> Catalogue:
-    """The exercises of this version as the followed course has them, and those in the folder ``exercises``, which the
-    agent imports; ``with_course``: without a folder those that the course brings."""
-    course = Courses(places).current()
-    exercises = exercises or (course_exercises(places) if with_course else "") or None
+def cards(places: Places, exercises: str | None = None, needed: Sequence[str] = ()) -> Catalogue:
+    """The exercises of ``catalogue`` as the followed course has them."""
+    return applied(Courses(places).current(), catalogue(places, exercises, needed), rest=True)
+
+
+def catalogue(places: Places, exercises: str | None = None, needed: Sequence[str] = ()) -> Catalogue:
+    """The exercises of this version, and those in the folder ``exercises``, which the agent imports. Where it is None
+    and some of those that are ``needed`` are not built in, those of the course are read."""
+    known = load_builtin()
+    if exercises is None and set(needed) - {card.id for card in known.exercises}:
+        exercises = course_exercises(places) or None
     if exercises is None:
-        return applied(course, load_builtin(), rest=True)
+        return known
     folder = Path(exercises).expanduser().absolute()
     if not folder.is_dir():
         raise problem("cli.exercises", f"There is no folder {exercises}.", "Check --exercises.", "exercises")
@@ -41,7 +47,7 @@ def cards(places: Places, exercises: str | None = None, *, with_course: bool = F
         say(f"Reading the exercises in {folder} …", sys.stderr)
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_CATALOGUE_S, check=False)
-        return applied(course, decode(done.stdout), rest=True)
+        return decode(done.stdout)
     except (subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         text = f"The exercises in {folder} could not be listed: {error}."
         raise problem("cli.exercises", text, "Try: clew-agent catalogue --exercises", str(folder)) from None

@@ -13,12 +13,13 @@ from pathlib import Path
 from rich.table import Table
 
 from clew_gui.base.kept_spec import kept_spec
-from clew_gui.commands.agent_program import cards
+from clew_gui.base.student import student_name
+from clew_gui.commands.agent_program import cards, catalogue
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, kept_runs
 from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.board import Sharing, line_of
-from clew_gui.courses.course import SharedPlace, applied, check_exercises, read_place, site_name
+from clew_gui.courses.course import Course, SharedPlace, check_exercises, read_place, site_name
 from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
 from clew_gui.courses.shared_folder import SharedFolder, folder_of
 from clew_gui.courses.store import Courses, OpenCourse
@@ -77,7 +78,8 @@ def course(context: CommandContext, argv: Sequence[str]) -> int:
         return one
 
     add("new", "make the folder of a course", "DIR which must not exist yet")
-    add("check", "say what is wrong with a course before the class sees it", f"COURSE its folder or {SUFFIX} file")
+    checked = add("check", "say what is wrong with a course, before the class does", f"COURSE folder or {SUFFIX} file")
+    checked.add_argument("--consent", action="store_true", help="its own exercises may be run here, to check them")
     opened = add("open", "follow a course, here and in the window", f"COURSE a {SUFFIX} file, SITE:/path, or its id")
     opened.add_argument("--consent", action="store_true", help="you have read what the course adds to this computer")
     listed = actions.add_parser("list", help="list the courses that are open here", description="The open courses.")
@@ -115,11 +117,13 @@ def _new(context: CommandContext, options: argparse.Namespace) -> int:
 def _check(context: CommandContext, options: argparse.Namespace) -> int:
     found = _read(context, options.what)
     folder = Path(options.what) / "exercises"
-    own = str(folder) if found.programs and folder.is_dir() else None
+    own = str(folder) if options.consent and folder.is_dir() else None
     if found.programs and own is None:
-        context.note("Its Python files are not run here: exercises of its own are checked in its folder only.")
+        context.note(
+            "The exercises of its own are not checked: give --consent, and its folder, to run their files here."
+        )
     else:
-        raise_all(check_exercises(found.course, cards(context.places, own)))
+        raise_all(check_exercises(found.course, catalogue(context.places, own)))
     for name in found.left_out:
         context.note(f"Not a part of the course: {on_one_line(name)}")
     context.say(f"{found.course.title}: {len(list(found.course.assigned()))} exercises, nothing is wrong.")
@@ -141,8 +145,8 @@ def _open(context: CommandContext, options: argparse.Namespace) -> int:
 
 
 def _list(context: CommandContext, options: argparse.Namespace) -> int:
-    courses, known = Courses(context.places), Courses(context.places).all()
-    current = courses.current()
+    courses = Courses(context.places)
+    known, current = courses.all(), courses.current()
     follows = current.id if current is not None else ""
     if options.json:
         context.say_json({"courses": [_as_json(one) for one in known], "current": follows})
@@ -177,9 +181,19 @@ def _export(context: CommandContext, options: argparse.Namespace) -> int:
 
 
 def _leave(context: CommandContext, options: argparse.Namespace) -> int:
-    Courses(context.places).leave(options.what)
+    courses = Courses(context.places)
+    if (found := courses.get(options.what).found) is not None:
+        _stop_sharing(context, found.course)
+    courses.leave(options.what)
     context.say(f"The course {options.what} is gone from this computer. Runs and answers stay.")
     return OK
+
+
+def _stop_sharing(context: CommandContext, course: Course) -> None:
+    sharing = Sharing(context.places.shared(course.id), course.board)
+    with ExitStack() as stack:
+        if sharing.member is not None:
+            sharing.leave(folder_of(course, course.board, site_connections(context.places, stack)))
 
 
 def _board(context: CommandContext, options: argparse.Namespace) -> int:
@@ -202,25 +216,26 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
 
 
 def _share(context: CommandContext, options: argparse.Namespace) -> int:
-    course = Courses(context.places).current()
-    if course is None or not course.board:
-        raise problem("course.absent", "No course with a board is followed here.", "Open the course.", "course")
-    sharing = Sharing(context.places.shared(course.id))
+    course = Courses(context.places).followed("board")
+    if options.stop:
+        _stop_sharing(context, course)
+        context.say("Nothing is shared any more, and what was shared is deleted.")
+        return OK
+    sharing = Sharing(context.places.shared(course.id), course.board)
     with ExitStack() as stack:
         folder = folder_of(course, course.board, site_connections(context.places, stack))
-        if options.stop:
-            sharing.leave(folder)
-            context.say("Nothing is shared any more, and what was shared is deleted.")
-            return OK
         if options.name:
             sharing.join(options.name, options.curves, time.time())
         if (member := sharing.member) is None:
             raise problem("board.name", "You have not joined the board.", 'Join: --name "Anna Example"', "name")
-        known = {card.id: card for card in applied(course, cards(context.places, None, with_course=True)).exercises}
+        known = {
+            card.id: card for card in cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
+        }
         jobs = KeptJobs(context.places)
         for run in kept_runs(context.places):
             spec = kept_spec(run.folder)
-            if spec is not None and spec.course in ("", course.id) and spec.exercise in known:
+            mine = spec is not None and spec.student in ("", student_name(context.places))
+            if spec is not None and mine and spec.course == course.id and spec.exercise in known:
                 history = read_run(run.folder)
                 state, _ = jobs.state(run.folder, history.fold)
                 sharing.note([line_of(history, state, spec, known[spec.exercise], time.time(), member.curves)])

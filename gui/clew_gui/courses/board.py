@@ -7,6 +7,7 @@ nothing. What a student wrote is kept on his own computer first; the file on the
 from __future__ import annotations
 
 import math
+import threading
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,6 +37,8 @@ _FULL = MOST_BYTES // 2
 """Bytes after which a student's file begins again with the last line of each run: more would not be read."""
 _PAUSE_S = 15.0
 """Seconds between two lines of a run of which only the step has changed."""
+_MOST_STEPS, _MOST_VALUE = 2**53, 1e30
+"""Bounds of what is drawn: a chart of more than that has no axis."""
 STUCK_S = 600.0
 """Seconds without a step after which a run that trains is stuck: the slowest exercise evaluates for one minute."""
 WAITS_S = 1_800.0
@@ -146,36 +149,39 @@ def _points(history: History, metric: str) -> tuple[tuple[int, float], ...]:
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """What a student agreed to share: the ``name`` on the board and whether with ``curves``; ``file`` is his there,
+    """What a student agreed to share on ``board``: the ``name`` and whether with ``curves``; ``file`` is his there,
     ``old`` are earlier ones that go."""
 
     file: str
     name: str
+    board: str
     curves: bool = False
     old: tuple[str, ...] = ()
 
 
 class Sharing:
-    """A student's part of the board: what was shared is kept in ``folder``, and ``send`` copies it."""
+    """A student's part of a course's ``board``: what was shared is kept in ``folder``, and ``send`` copies it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, board: str) -> None:
+        self._folder, self._board = folder, board
+        self._sending = threading.Lock()
         self._settings, self._lines = folder / "member.toml", LineFile(folder / "shared.lines")
         self._shared = Member(file="", owner="", runs={})
 
     @property
     def member(self) -> Membership | None:
-        """As whom the student shares; None if he does not."""
+        """As whom the student shares on this board; None if he does not, as where the course has another one now."""
         try:
-            return msgspec.convert(from_toml(read_file(self._settings, 4096).decode()), Membership)
+            found = msgspec.convert(from_toml(read_file(self._settings, 16_384).decode()), Membership)
         except (ValueError, RecursionError):
             return None
+        return found if found.board == self._board else None
 
     def join(self, name: str, curves: bool, now: float) -> None:
         """Begin to share, or share otherwise from now on. Raises ``ProblemError``."""
         if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
             raise problem("board.name", f"The board needs a name of 1 to {MAX_NAME} letters.", "Type yours.", "name")
-        before = self.member or Membership(file=_new_file(), name="")
+        before = self.member or Membership(file=_new_file(), name="", board=self._board)
         self._keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
         self._add([BoardLine(time=round(now, 1), name=name.strip())])
 
@@ -200,7 +206,7 @@ class Sharing:
             return True
         then = msgspec.structs.replace(before.line, time=line.time)
         only_steps = msgspec.structs.replace(then, step=line.step, best=line.best, points=line.points) == line
-        return then != line and not (only_steps and line.time - before.line.time < _PAUSE_S)
+        return then != line and not (only_steps and abs(line.time - before.line.time) < _PAUSE_S)
 
     def _add(self, lines: Sequence[BoardLine]) -> None:
         with os_refused("board.write", f"What is shared cannot be kept in {self._folder}", "Make room on that disk."):
@@ -215,26 +221,31 @@ class Sharing:
 
     def send(self, folder: SharedFolder) -> int:
         """Bring the board's copy up to date; returns how many bytes were sent. Raises ``ProblemError``."""
-        member = self.member
-        if member is None:
-            return 0
-        for old in member.old:
-            folder.remove(old)
-        if member.old:
-            self._keep(msgspec.structs.replace(member, old=()))
-        data = self._lines.path.read_bytes()
-        there = folder.append(member.file, len(data), b"")
-        if there < len(data):
-            folder.append(member.file, there, data[there:])
-        return max(0, len(data) - there)
+        with self._sending:
+            if (member := self.member) is None:
+                return 0
+            data = self._lines.path.read_bytes()
+            there = folder.append(member.file, len(data), b"")
+            if there > len(data):  # what was shared is lost here: begin again
+                member = msgspec.structs.replace(member, file=_new_file(), old=(member.file,))
+                there = 0
+            if there < len(data):
+                folder.append(member.file, there, data[there:])
+            for old in member.old:
+                folder.remove(old)
+            if member.old:
+                self._keep(msgspec.structs.replace(member, old=()))
+            return len(data) - there
 
     def leave(self, folder: SharedFolder | None) -> None:
         """Stop sharing and delete what was shared, on the board first. Raises ``ProblemError`` if that fails."""
-        if (member := self.member) is not None and folder is not None:
-            for file in (member.file, *member.old):
-                folder.remove(file)
-        for path in (self._settings, self._lines.path):
-            path.unlink(missing_ok=True)
+        with self._sending:
+            if (member := self.member) is not None and folder is not None:
+                for file in (member.file, *member.old):
+                    folder.remove(file)
+            for path in (self._settings, self._lines.path):
+                path.unlink(missing_ok=True)
+            self._shared.runs.clear()
 
 
 def _new_file() -> str:
@@ -285,6 +296,8 @@ def fold_line(member: Member, data: bytes, now: float) -> None:
         line: BoardLine = from_json(data, BoardLine) if len(data) <= LINE_BYTES else BoardLine(time=math.nan)
         texts = (line.name, line.exercise, line.run, line.state, line.metric, *line.goals)
         good = 0 <= line.time < math.inf and all(len(text) <= MAX_NAME and text.isprintable() for text in texts)
+        good &= all(0 <= step < _MOST_STEPS for step in (line.step, line.steps, *(step for step, _ in line.points)))
+        good &= all(abs(value) < _MOST_VALUE for value in (line.best or 0.0, *(value for _, value in line.points)))
     except msgspec.DecodeError:
         good = False
     if not good or len(line.points) > _POINTS + 1:

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS
-from clew_gui.courses.board import Member, RunOnBoard, headline
+from clew_gui.courses.board import Board, Member, RunOnBoard, headline
 from clew_gui.courses.course import Course, closes, late_words
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.reports.check import HandinVerdict
-from clew_gui.reports.class_table import class_rows
+from clew_gui.reports.class_table import ClassRow, class_rows
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import SUFFIX, file_name
 from clew_shared.base.foreign import from_json, read_file
@@ -55,10 +55,12 @@ class HandedIn(msgspec.Struct, frozen=True):
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One student: ``name`` is what he says, ``owner`` the account that the file system names."""
+    """One student: ``name`` is what he says, ``owner`` the account that the file system names, ``file`` his on the
+    board."""
 
     name: str
     owner: str
+    file: str = ""
     cells: dict[str, Cell]
     stuck: str = ""
     seen: float = 0.0
@@ -83,6 +85,7 @@ def class_view(
             StudentRow(
                 name=member.name or member.file,
                 owner=member.owner,
+                file=member.file,
                 cells={card.id: cell for card in exercises if (cell := _cell(card, member)) is not None},
                 stuck=member.stuck(now),
                 seen=member.seen,
@@ -137,12 +140,13 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     return ", ".join(filter(None, (state + done, best, goals)))
 
 
-def shared_curves(members: Iterable[Member], exercise: str) -> dict[str, RunOnBoard]:
-    """Everybody's best run of an exercise whose curve is shared, by name: what a race of the class draws."""
+def shared_curves(board: Board, rows: Sequence[StudentRow], exercise: str, names: bool) -> dict[str, RunOnBoard]:
+    """Everybody's latest run of an exercise whose curve is shared, by what the rows of ``class_table`` call them."""
     found = {}
-    for member in members:
-        if runs := [one for one in member.of(exercise) if one.line.points]:
-            found[member.name] = runs[-1]
+    for number, row in enumerate(rows, 1):
+        member = board.members.get(row.file)
+        if runs := [one for one in member.of(exercise) if one.line.points] if member is not None else []:
+            found[f"{row.name} {row.owner}".strip() if names else f"Student {number}"] = runs[-1]
     return found
 
 
@@ -170,15 +174,22 @@ def _clock(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
-def send_hand_in(course: Course, folder: SharedFolder, bundle: Path, facts: ReportFacts, kept: Path) -> Receipt:
-    """Put a bundle into the folder of the class, in place of an earlier one with these exercises, and keep the receipt
-    in the folder ``kept``. Raises ``ProblemError``."""
+def send_hand_in(
+    course: Course, folder: SharedFolder, bundle: Path, facts: ReportFacts, kept: Path, now: float
+) -> Receipt:
+    """Put a bundle into the folder of the class, in place of an earlier one of this student with these exercises, and
+    keep the receipt in the folder ``kept``. Raises ``ProblemError``."""
     path = kept / "receipts.json"
-    known: dict[str, Receipt] = from_json(read_file(path, 1 << 20), dict[str, Receipt]) if path.exists() else {}
-    about = ", ".join(one.id for one in facts.exercises)
+    try:
+        known: dict[str, Receipt] = from_json(read_file(path, 1 << 20), dict[str, Receipt])
+    except ValueError:  # there is none, or nobody can read it
+        known = {}
+    about = ", ".join((facts.student, *(one.id for one in facts.exercises)))
     # Nobody can guess the name, so nobody can take it before.
     usual = f"{file_name(facts).removesuffix(SUFFIX)}-{secrets.token_hex(8)}{SUFFIX}"
-    name = known[about].file if about in known else usual
+    before = known.get(about)
+    in_time = before is not None and before.time <= before.until < now  # one that comes late leaves it
+    name = before.file if before is not None and not in_time else usual
     digest, time = folder.checked().put(name, bundle)
     until = closes(course, [one.id for one in facts.exercises])
     receipt = Receipt(name, digest, time, until.timestamp() if until is not None else 0.0)
@@ -188,31 +199,26 @@ def send_hand_in(course: Course, folder: SharedFolder, bundle: Path, facts: Repo
 
 
 class HandInFolder:
-    """The hand-ins in a folder of the class; each is fetched and checked once by ``check``."""
+    """The hand-ins in a folder of the class; each is fetched and checked once by ``check``. ``cards`` are those of the
+    course: goals of them that a hand-in leaves out are named."""
 
-    def __init__(self, course: Course, folder: SharedFolder, check: Callable[[Path], HandinVerdict]) -> None:
-        self._course, self._folder, self._check = course, folder, check
+    def __init__(
+        self,
+        course: Course,
+        folder: SharedFolder,
+        check: Callable[[Path], HandinVerdict],
+        cards: Sequence[ExerciseCard],
+    ) -> None:
+        self._course, self._folder, self._check, self._cards = course, folder, check, cards
         self._checked: dict[SharedFile, HandinVerdict] = {}
 
     def refresh(self) -> list[HandedIn]:
         """All that are there now. Raises ``ProblemError`` where the folder cannot be read."""
         there, _ = self._folder.look(SUFFIX, {})
         self._checked = {one: self._checked.get(one) or self._verdict(one) for one in there}
-        rows = {row.file: row for row in class_rows([(one.name, verdict) for one, verdict in self._checked.items()])}
-        return [
-            HandedIn(
-                file=one.name,
-                owner=one.owner,
-                time=one.time,
-                late=self._late(one, verdict),
-                checked=rows[one.name].checked,
-                ok=rows[one.name].ok,
-                student=rows[one.name].student,
-                goals=rows[one.name].goals,
-                notes=(*rows[one.name].problems, *rows[one.name].shared, *rows[one.name].processes),
-            )
-            for one, verdict in self._checked.items()
-        ]
+        rows = class_rows([(one.name, verdict) for one, verdict in self._checked.items()])
+        found = {one.name: (one, self._late(one, verdict)) for one, verdict in self._checked.items()}
+        return [_handed_in(row, *found[row.file]) for row in rows]
 
     def _verdict(self, one: SharedFile) -> HandinVerdict:
         try:
@@ -222,10 +228,26 @@ class HandInFolder:
             with tempfile.TemporaryDirectory(prefix="clew-class-") as into:
                 path = Path(into, "hand-in" + SUFFIX)
                 self._folder.fetch(one, path)
-                return self._check(path)
+                verdict = self._check(path)
+                return msgspec.structs.replace(verdict, notes=(*verdict.notes, *self._left_out(verdict.facts)))
         except ProblemError as error:
             return HandinVerdict(problems=error.problems)
+
+    def _left_out(self, facts: ReportFacts | None) -> list[str]:
+        """Says which goals that count here, for the data that it used, are not in a hand-in."""
+        claimed = {(goal.exercise, goal.id) for goal in facts.goals} if facts is not None else set()
+        missing = list[str]()
+        for card in self._cards:
+            data = {goal.data for goal in card.goals if (card.id, goal.id) in claimed}
+            missing += [goal.text for goal in card.goals if (card.id, goal.id) not in claimed and goal.data in data]
+        return [f"Goals that it leaves out: {'; '.join(missing)}."] if missing else []
 
     def _late(self, one: SharedFile, verdict: HandinVerdict) -> str:
         exercises = [known.id for known in verdict.facts.exercises] if verdict.facts is not None else []
         return late_words(closes(self._course, exercises), one.time)
+
+
+def _handed_in(row: ClassRow, one: SharedFile, late: str) -> HandedIn:
+    notes = (*row.problems, *row.shared, *row.processes, *row.notes)
+    checked = (row.checked, row.ok, row.student, row.goals)
+    return HandedIn(row.file, one.owner, one.time, late, *checked, notes)

@@ -19,6 +19,7 @@ from clew_shared.base.foreign import from_toml
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.data_sets import data_set_of
+from clew_shared.goal_settings import with_questions
 from clew_shared.params import Value
 
 COURSE_FORMAT = 1
@@ -184,12 +185,14 @@ def _check_place(name: str, text: str, sites: Sequence[str]) -> Iterator[Problem
 
 
 def _check_words(course: Course) -> Iterator[Problem]:
-    texts = [("title", course.title), ("text", course.text), *(("teachers", one) for one in course.teachers)]
-    texts += [(f"data.{one.name}", word) for one in course.data for word in (one.name, one.file, one.address)]
-    texts += [("lessons", word) for lesson in course.lessons for word in (lesson.title, lesson.text)]
-    texts += [("lessons", w) for _, one in course.assigned() for w in (one.id, one.preset, one.data, *one.questions)]
-    for name, text in texts:
-        if len(text) > _LONGEST or any(not sign.isprintable() and sign not in "\n\t" for sign in text):
+    lines = [("title", course.title), *(("teachers", one) for one in course.teachers)]
+    lines += [(f"data.{one.name}", word) for one in course.data for word in (one.name, one.file, one.address)]
+    lines += [("lessons", lesson.title) for lesson in course.lessons]
+    lines += [("lessons", word) for _, one in course.assigned() for word in (one.id, one.preset, one.data)]
+    texts = [("text", course.text), *(("lessons", lesson.text) for lesson in course.lessons)]
+    texts += [("lessons", question) for _, one in course.assigned() for question in one.questions]
+    for name, text in (*lines, *((name, re.sub(r"[\n\t]", " ", text)) for name, text in texts)):
+        if len(text) > _LONGEST or not text.isprintable():
             wrong = f"A text in {name} is longer than {_LONGEST:,} characters, or has invisible ones."
             yield Problem("course.fields", wrong, "Shorten it.", name)
     titles = [lesson.title.strip() for lesson in course.lessons]
@@ -221,16 +224,10 @@ def _as_assigned(card: ExerciseCard | None, lesson: Lesson, one: Assigned) -> Ex
         text = f"The course names the exercise {one.id}, which is not here, or has not been read yet."
         absent = Problem("course.exercise", text, "If it stays so, ask your teacher.", one.id)
         return ExerciseCard(id=one.id, title=one.id, chapter=lesson.title, problem=absent)
-    guide = card.guide
-    if one.questions:
-        last = next(reversed(re.findall(r"^#{1,6} +(.*?)\s*$", guide, re.MULTILINE)), "")
-        head = "" if last.lower() in ("question", "questions") else "\n\n## Questions\n"
-        numbered = "".join(f"\n- {' '.join(text.split())}" for text in one.questions)
-        guide = f"{guide.rstrip()}{head}{numbered}\n"
     return replace(
         card,
         chapter=lesson.title,
-        guide=guide,
+        guide=with_questions(card.guide, one.questions),
         goals=tuple(goal for goal in card.goals if one.goals is None or goal.id in one.goals),
         presets=tuple(sorted(card.presets, key=lambda preset: preset.name != one.preset)),
         datasets=tuple(sorted(card.datasets, key=lambda name: name != one.data)),

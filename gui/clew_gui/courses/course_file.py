@@ -10,6 +10,7 @@ import io
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -30,6 +31,8 @@ _OWN = re.compile(r"course\.toml|sites/[^/]+\.toml|exercises/(?!.*__pycache__).+
 """What belongs to a course; other files of its folder are left where they are."""
 MAX_BYTES = 64 << 20
 _MOST_FILES = 500
+_UNREADABLE = (ValueError, OSError, EOFError, RuntimeError, IndexError, zipfile.BadZipFile, zlib.error)
+"""What ``zipfile`` raises for archives of strangers."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every file in the zip: the same folder makes the same file."""
 
@@ -52,15 +55,15 @@ class CourseFiles(msgspec.Struct, frozen=True):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """Its Python files, which are run to read what they declare."""
-        return tuple(name for name in sorted(self.files) if name.endswith(".py"))
+        """The files of its exercises, which are run to read what they declare, or read by those that are."""
+        return tuple(name for name in sorted(self.files) if name.startswith("exercises/"))
 
 
 def read_course(path: Path) -> CourseFiles:
     """The course in a folder or a file. Raises ``ProblemError`` with what is wrong."""
     try:
         files = dict(_in_folder(path)) if path.is_dir() else unpacked(read_file(path, MAX_BYTES))
-    except (ValueError, OSError, zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
+    except _UNREADABLE as error:
         words = said(error) if isinstance(error, OSError) else str(error)
         hint = f"A course is a folder with {COURSE}, or a {SUFFIX} file made of one."
         raise problem("course.read", f"{path} cannot be read as a course: {words}.", hint, str(path)) from None
@@ -70,6 +73,8 @@ def read_course(path: Path) -> CourseFiles:
 def from_files(files: Mapping[str, bytes], origin: str) -> CourseFiles:
     """The course that these files make. Raises ``ProblemError``."""
     own = {name: data for name, data in files.items() if _OWN.fullmatch(name)}
+    if large := [name for name, data in own.items() if name.endswith(".toml") and len(data) > MAX_SITE]:
+        raise problem("course.read", f"{large[0]} has more than {MAX_SITE:,} bytes.", "Shorten it.", origin)
     sites = {PurePosixPath(name).stem: data for name, data in own.items() if name.startswith("sites/")}
     read, found = dict[str, Site](), [found for name in sites for found in check_name(name)]
     for name, data in sites.items():
@@ -120,7 +125,8 @@ def unpacked(data: bytes) -> dict[str, bytes]:
         found = dict[str, bytes]()
         for info in entries:
             name, kind = info.filename.removeprefix(above), stat.S_IFMT(info.external_attr >> 16)
-            if not safe_path(name) or kind not in (0, stat.S_IFREG):
+            known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not safe_path(name) or kind not in (0, stat.S_IFREG) or not known:
                 raise ValueError(f"it holds {info.filename[:60]!r}, which is no file of its own folder")
             if name.casefold() in {known.casefold() for known in found}:
                 raise ValueError(f"it holds {name[:60]!r} twice")
@@ -148,12 +154,14 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
     yield ", by ".join(filter(None, (course.title, ", ".join(course.teachers))))
     for lesson in course.lessons:
         exercises = ", ".join(one.id for one in lesson.exercises)
-        yield ". ".join(filter(None, (f"Lesson {lesson.title}: {exercises}", until_words(lesson))))
+        asked = ", ".join(f"{name} {value}" for name, value in lesson.allocation.items())
+        asked = f"Jobs ask for {asked}" if asked else ""
+        yield ". ".join(filter(None, (f"Lesson {lesson.title}: {exercises}", until_words(lesson), asked)))
     for name, site in found.sites.items():
         yield f"Site {site_name(course.id, name)}:"
         yield from (f"    {line}" for line in to_toml(site).rstrip().splitlines())
     if found.programs:
-        yield "Python files that run on this computer, to read what they declare and when you train:"
+        yield "Files of exercises, which run on this computer to read what they declare, and when you train:"
         yield from (f"    {name}, {len(found.files[name]):,} bytes" for name in found.programs)
     if course.board:
         yield f"Board of the class: {course.board}. Nothing is shared before you join it."

@@ -43,8 +43,8 @@ class SharedFile(msgspec.Struct, frozen=True):
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """Who may do what in the folder. ``listed``: an access list says who reads new files; ``ours``: this account is in
-    the folder's group."""
+    """Who may do what in the folder. ``listed``: an access list says who reads new files, ``shown``: others than its
+    owner do; ``ours``: this account is in the folder's group."""
 
     folder: bool
     mode: int
@@ -53,6 +53,7 @@ class Rights(msgspec.Struct, frozen=True):
     ours: bool
     listed: bool
     posix: bool
+    shown: bool = False
 
     def problem(self, path: str) -> Problem | None:
         """Says why nothing of a student's own may be written there; None if it may, or nobody can tell."""
@@ -61,7 +62,9 @@ class Rights(msgspec.Struct, frozen=True):
         if not self.posix:  # the rights of a network drive are its server's
             return None
         lists = self.mode & _OTHERS_LIST or (self.mode & _GROUP_LISTS and not self.listed)
-        teachers = self.listed or (self.mode & _SET_GROUP and (self.mine or not self.ours))
+        teachers = (self.listed and not self.shown) or (
+            not self.listed and self.mode & _SET_GROUP and (self.mine or not self.ours)
+        )
         if self.mode & _STICKY and teachers and not lists:
             return None
         can = "read" if self.mode & _STICKY else "remove"
@@ -95,7 +98,7 @@ class SharedFolder:
         with path.open("wb") as file:
             while (offset := file.tell()) < one.size:
                 words = {"offsets": {one.name: offset}, "files": 1, "size": one.size, "room": _PIECE}
-                (part,) = self._do("look", suffix=one.name, **words)["files"]
+                (part,) = self._do("look", suffix=f"={one.name}", **words)["files"]
                 data = msgspec.convert(part, SharedFile).data
                 if not data:
                     raise problem("board.damaged", f"{one.name} changed meanwhile.", "Try again.", one.name)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -14,11 +15,12 @@ from clew_gui.courses.course import Course, site_name
 from clew_gui.courses.course_file import CourseFiles, read_course
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_file import to_toml
+from clew_gui.sites.store import site_store
 from clew_shared.base import operating_system
 from clew_shared.base.foreign import said
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.base.remedies import turn_on
 
 
@@ -61,6 +63,14 @@ class Courses:
         found = _opened(self._folder / name).found
         return found.course if found is not None else None
 
+    def followed(self, folder: Literal["board", "hand_in"]) -> Course:
+        """The course that is followed, if it has such a folder of the class. Raises ``ProblemError``."""
+        course = self.current()
+        if course is None or not getattr(course, folder):
+            what = "a board" if folder == "board" else "a folder for hand-ins"
+            raise problem("course.absent", f"No course with {what} is followed here.", "Open the course.", "course")
+        return course
+
     def use(self, course: str) -> None:
         """Follow an open course; with an empty id none. Raises ``ProblemError``."""
         if course:
@@ -82,10 +92,19 @@ class Courses:
             text = f"You have not agreed to what the course {course} adds to this computer."
             raise problem("course.consent", text, "Read what it adds, and agree.", course, turn_on("consent"))
         if not same:
+            self._check_names(found)
             self._write(found)
             consents(self._places).give(tuple(words for site in found.sites.values() for words in words_of(site)))
         self.use(course)
         return before is None
+
+    def _check_names(self, found: CourseFiles) -> None:
+        """Raise ``ProblemError`` where another site has the name of one of the course's."""
+        store, own = site_store(self._places), self._folder / found.course.id
+        names = (site_name(found.course.id, name) for name in found.sites)
+        raise_all(
+            problem for name in names if own not in store.path(name).parents for problem in store.check_free(name)
+        )
 
     def _write(self, found: CourseFiles) -> None:
         target = self._folder / found.course.id
@@ -101,12 +120,18 @@ class Courses:
                     known = part / "known-sites" / f"{site_name(found.course.id, name)}.toml"
                     known.parent.mkdir(exist_ok=True)
                     known.write_text(to_toml(site), encoding="utf-8", newline="\n")
+                before = target.with_name(f"{part.name}.before")
                 if target.exists():
-                    operating_system.replace_file(target, part / "before")
-                operating_system.replace_file(part, target)
+                    operating_system.replace_file(target, before)
+                try:
+                    operating_system.replace_file(part, target)
+                except OSError:
+                    if before.exists():
+                        operating_system.replace_file(before, target)
+                    raise
             finally:
                 shutil.rmtree(part, ignore_errors=True)
-            shutil.rmtree(target / "before", ignore_errors=True)
+            shutil.rmtree(before, ignore_errors=True)
         except OSError as error:
             text = f"The course cannot be kept in {self._folder}: {said(error)}."
             raise problem("course.write", text, "Make room on that disk.", str(self._folder)) from None

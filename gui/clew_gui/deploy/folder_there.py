@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import stat
+import struct
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -48,8 +49,8 @@ def opened(folder: Path, name: str, flags: int) -> int:
 def look(folder: Path, suffix: str, offsets: "dict[str, int]", files: int, size: int, room: int) -> "dict[str, Any]":
     """All files that end so, with owner, size and time, and what each has behind its offset: at most ``files`` of them,
     ``size`` bytes of one and ``room`` of all. A file without an offset is only listed."""
-    there = (path.name for path in folder.iterdir())
-    names = sorted(name for name in there if name.endswith(suffix) and not name.startswith("."))
+    there = [suffix[1:]] if suffix.startswith("=") else [path.name for path in folder.iterdir()]
+    names = sorted(name for name in there if name.endswith(suffix.lstrip("=")) and not name.startswith("."))
     found: list[dict[str, Any]] = []
     for name in names[:files]:
         try:
@@ -59,7 +60,7 @@ def look(folder: Path, suffix: str, offsets: "dict[str, int]", files: int, size:
             continue
         with os.fdopen(handle, "rb") as file:
             state = os.fstat(handle)
-            one = {"name": name, "owner": owner_of(state.st_uid), "size": state.st_size, "time": state.st_mtime}
+            one = {"name": name, "owner": owner_of(state.st_uid), "size": state.st_size, "time": changed(state)}
             offset = offsets.get(name, offsets.get("", -1))
             if 0 <= offset < min(state.st_size, size) and room > 0:
                 file.seek(offset)
@@ -70,20 +71,36 @@ def look(folder: Path, suffix: str, offsets: "dict[str, int]", files: int, size:
     return {"files": found, "more": max(0, len(names) - files)}
 
 
+def changed(state: os.stat_result) -> float:
+    """When a file was changed; its owner can set back one of the times only."""
+    return max(state.st_mtime, state.st_ctime)
+
+
+def others_read(folder: Path, owner: int, groups: "list[int]") -> "bool | None":
+    """Whether an access list lets others than the folder's owner, or a group of this account, read new files; None
+    without such a list."""
+    try:
+        found = _posix.getxattr(str(folder), _ACL)
+    except (AttributeError, OSError):
+        return None
+    readers = [(tag, who) for tag, may, who in struct.iter_unpack("<HHI", found[4:]) if may & 4]
+    return any(tag in (4, 32) or (tag == 2 and who != owner) or (tag == 8 and who in groups) for tag, who in readers)
+
+
 def rights(folder: Path) -> "dict[str, Any]":
     """Who may do what in the folder, as far as the system says."""
     state = folder.lstat()
-    try:
-        listed = bool(_posix.getxattr(str(folder), _ACL))
-    except (AttributeError, OSError):
-        listed = False
+    mine = bool(getattr(os, "getuid", lambda: state.st_uid)() == state.st_uid)
+    groups: list[int] = getattr(os, "getgroups", list)()
+    listed = others_read(folder, state.st_uid, [] if mine else groups)
     return {
         "folder": stat.S_ISDIR(state.st_mode),
         "mode": stat.S_IMODE(state.st_mode),
         "owner": owner_of(state.st_uid),
-        "mine": getattr(os, "getuid", lambda: state.st_uid)() == state.st_uid,
-        "ours": state.st_gid in getattr(os, "getgroups", list)(),
-        "listed": listed,
+        "mine": mine,
+        "ours": state.st_gid in groups,
+        "listed": listed is not None,
+        "shown": bool(listed),
         "posix": os.name == "posix",
     }
 
@@ -142,7 +159,7 @@ def finish(folder: Path, name: str, sha256: str) -> "dict[str, Any]":
         part.unlink()
         return {"arrived": False}
     part.replace(folder / name)
-    return {"arrived": True, "time": (folder / name).lstat().st_mtime}
+    return {"arrived": True, "time": changed((folder / name).lstat())}
 
 
 def remove(folder: Path, name: str) -> "dict[str, Any]":

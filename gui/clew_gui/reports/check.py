@@ -23,6 +23,7 @@ from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import choose
 from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.catalogue import on_servers
+from clew_shared.goal_settings import with_questions
 from clew_shared.journal.events import Attempt, Evaluation, Histogram, Image, Matrix, Points, Schema, Series
 from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.run_folder import RunFolder, recorded_files
@@ -85,6 +86,8 @@ def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> Han
     problems += [
         Problem("handin.run", f"Run {one[:8]} is in the bundle but not in its report.", where=one) for one in surplus
     ]
+    if any(source.spec.course for source in sources):
+        cards = _as_claimed(claimed, cards)
     report, same = None, claimed.version == __version__
     if len(sources) == len(claimed.runs):
         try:
@@ -107,6 +110,18 @@ def _no_run(run: str) -> Problem:
 
 
 # --- Runs -------------------------------------------------------------------------------------------------------------
+
+
+def _as_claimed(claimed: ReportFacts, cards: Mapping[str, ExerciseCard]) -> dict[str, ExerciseCard]:
+    """The cards with the goals and questions of the hand-in: its course chose them, and may say others by now."""
+    found = dict(cards)
+    for one in claimed.exercises:
+        if (card := cards.get(one.id)) is not None:
+            counted = {goal.id for goal in claimed.goals if goal.exercise == one.id}
+            goals = tuple(goal for goal in card.goals if goal.id in counted)
+            guide = with_questions(card.guide, [answer.question for answer in one.answers])
+            found[one.id] = msgspec.structs.replace(card, goals=goals, guide=guide)
+    return found
 
 
 def _check_run(

@@ -122,10 +122,9 @@ class SiteStore:
 
 
 def site_store(places: Places) -> SiteStore:
-    """The sites of this user, those of the courses that were opened, and those in ``clew/sites`` below the folders for
-    all users (``XDG_CONFIG_DIRS``)."""
+    """The sites of this user, those in ``clew/sites`` below the folders for all users (``XDG_CONFIG_DIRS``), and those
+    of the courses that were opened."""
     named = platformdirs.site_config_dir("clew", appauthor=False, multipath=True)
     courses = tuple(sorted(places.courses.glob("[!.]*/known-sites")))
-    return SiteStore(
-        places.config / "sites", (*courses, *(Path(one) / "sites" for one in named.split(os.pathsep) if one))
-    )
+    common = (Path(one) / "sites" for one in named.split(os.pathsep) if one)
+    return SiteStore(places.config / "sites", (*common, *courses))

@@ -99,6 +99,8 @@ def test_the_next_window_follows_it_and_all_exercises_come_back(
     assert len(titles(program)) > 1
     program.window.actions_["courses"].trigger()
     press(dialog(program), "Leave")
+    assert "what you shared is deleted" in dialog(program).sentence.text()  # type: ignore[attr-defined]
+    press(dialog(program), "Leave")
     assert Courses(places).all() == []
 
 
@@ -119,14 +121,16 @@ def test_nothing_is_shared_before_a_person_agrees_and_it_can_be_stopped(
 ) -> None:
     follow(places, course)
     session = fakes.FakeSession()
-    session.add().begin().train(40)
+    run, other = session.add().begin().train(40), session.add().begin().train(20)
+    run.spec = msgspec.structs.replace(run.spec, course="dl")
+    other.spec = msgspec.structs.replace(other.spec, course="dl", student="Somebody else")
     program = open_window(session)
     for _ in range(40):
         program.controller.second.emit()
     assert list(Path(board.place.path).iterdir()) == []
     program.window.actions_["share"].trigger()
     asked = dialog(program)
-    assert "Other students cannot read it" in asked.sentence.text()  # type: ignore[attr-defined]
+    assert "on a cluster no other student" in asked.sentence.text()  # type: ignore[attr-defined]
     asked.findChildren(QLineEdit)[0].setText("Ada")
     asked.findChildren(QCheckBox)[0].setChecked(True)
     press(asked, "Share")

@@ -42,7 +42,7 @@ def line(run: str = "aaaaaaaa", time: float = NOW, **words: object) -> BoardLine
 
 
 def sharing(tmp_path: Path, name: str = "Ada", curves: bool = False) -> Sharing:
-    one = Sharing(tmp_path / f"of-{name}")
+    one = Sharing(tmp_path / f"of-{name}", "b")
     one.join(name, curves, NOW)
     return one
 
@@ -64,7 +64,7 @@ def test_the_teacher_sees_what_a_student_shares(tmp_path: Path, folder: SharedFo
 
 
 def test_nothing_is_kept_before_joining(tmp_path: Path, folder: SharedFolder) -> None:
-    one = Sharing(tmp_path / "own")
+    one = Sharing(tmp_path / "own", "b")
     one.note([line()])
     assert one.send(folder) == 0
     assert not (tmp_path / "own").exists()
@@ -74,7 +74,7 @@ def test_nothing_is_kept_before_joining(tmp_path: Path, folder: SharedFolder) ->
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 61])
 def test_a_name_that_nobody_could_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ProblemError, match="needs a name"):
-        Sharing(tmp_path / "own").join(name, False, NOW)
+        Sharing(tmp_path / "own", "b").join(name, False, NOW)
 
 
 def test_what_was_noted_offline_catches_up_and_is_sent_once(tmp_path: Path, folder: SharedFolder) -> None:
@@ -82,7 +82,7 @@ def test_what_was_noted_offline_catches_up_and_is_sent_once(tmp_path: Path, fold
     one.send(folder)
     for step in range(5):
         one.note([line(step=step, time=NOW + 20 * step)])
-    again = Sharing(tmp_path / "of-Ada")  # the next window
+    again = Sharing(tmp_path / "of-Ada", "b")  # the next window
     again.note([line(step=4, time=NOW + 90)])
     assert again.send(folder) > 0
     assert again.send(folder) == 0

@@ -491,7 +491,7 @@ def test_runs_of_an_exercise_that_is_not_known_here_are_not_checked_and_not_call
     assert row.checked == "NOT CHECKED"
     assert "0 as recorded, 0 altered, 0 handed in twice, 1 not checked." in table_html([row])
     assert table_csv([row]).splitlines()[1].startswith("Anna Example,a.clew.zip,,")
-    monkeypatch.setattr("clew_gui.commands.reports.verify_handin.cards", lambda *_, **_words: Catalogue())
+    monkeypatch.setattr("clew_gui.commands.reports.verify_handin.catalogue", lambda *_, **_words: Catalogue())
     assert main(["verify-handin", str(path)]) == 2
     said = capsys.readouterr()
     assert "Altered" not in said.out + said.err

@@ -20,7 +20,7 @@ from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.reports.check import HandinVerdict
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 
 EACH_S = 60.0
@@ -32,19 +32,27 @@ def class_of_course(
 ) -> int:
     """Show the class of the followed course; again each minute with ``--live``. The exit status is 1 where a hand-in is
     not as it was recorded."""
-    course = Courses(context.places).current()
-    if course is None or not (course.board or course.hand_in):
-        text = "No course with a board or a folder for hand-ins is followed here."
-        raise problem("class.folder", text, "Name the folder of the hand-ins, or open the course.", "course")
+    courses = Courses(context.places)
+    current = courses.current()
+    course = courses.followed("hand_in" if current is not None and not current.board else "board")
     with ExitStack() as stack:
         connect = site_connections(context.places, stack)
+        known = cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
         board = Board(folder_of(course, course.board, connect)) if course.board else None
-        files = HandInFolder(course, folder_of(course, course.hand_in, connect), check) if course.hand_in else None
-        known = cards(context.places, None, with_course=True).exercises
+        files = (
+            HandInFolder(course, folder_of(course, course.hand_in, connect), check, known) if course.hand_in else None
+        )
         while True:
-            if board is not None:
-                board.refresh()
-            handed = files.refresh() if files is not None else []
+            try:
+                if board is not None:
+                    board.refresh()
+                handed = files.refresh() if files is not None else []
+            except ProblemError as error:
+                if not options.live:
+                    raise
+                context.report(error.problems[0])
+                time.sleep(EACH_S)
+                continue
             members = board.members.values() if board is not None else ()
             rows = class_view(course, known, members, handed, time.time())
             _show(context, course, known, rows, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
@@ -76,20 +77,17 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         text = "A hand-in needs the name of its student."
         raise problem("handin.student", text, 'Give it once: clew hand-in RUN --student "Anna Example".', "student")
     path = Path(options.out).expanduser() if options.out else Path(file_name(made.facts))
-    course = Courses(context.places).current()
-    if options.send and (course is None or not course.hand_in):
-        text = "No course with a folder for hand-ins is followed here."
-        raise problem("course.absent", text, "Open the course, or leave out --send.", "send")
+    course = Courses(context.places).followed("hand_in") if options.send else None
     write_handin(path, made, sources)
     receipt = None
-    if options.send and course is not None:
+    if course is not None:
         from clew_gui.commands.sites.connections import site_connections  # SSH is loaded there
         from clew_gui.courses.class_view import send_hand_in
         from clew_gui.courses.shared_folder import folder_of
 
         with ExitStack() as stack:
             folder = folder_of(course, course.hand_in, site_connections(context.places, stack))
-            receipt = send_hand_in(course, folder, path, made.facts, context.places.shared(course.id))
+            receipt = send_hand_in(course, folder, path, made.facts, context.places.shared(course.id), time.time())
     with path.open("rb") as file:
         digest = digest_of(file)
     if options.json:
@@ -150,7 +148,10 @@ def _made(
     student = keep_student(context.places, name) if name else student_name(context.places)
     folders = dict.fromkeys(find_run(context.places, word) for word in words)
     sources = [read_source(folder) for folder in folders]
-    known = {card.id: card for card in cards(context.places, exercises, with_course=True).exercises}
+    known = {
+        card.id: card
+        for card in cards(context.places, exercises, [source.spec.exercise for source in sources]).exercises
+    }
     return report_of(context.places, sources, known, student, job_book(context.places).words()), sources
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from clew_gui.commands.agent_program import cards
+from clew_gui.commands.agent_program import catalogue
 from clew_gui.commands.context import FAILED, OK, CommandContext, Parser
 from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.run.own_agent import OwnRun, own_session
@@ -167,9 +167,10 @@ def _check_known(
 ) -> HandinVerdict:
     if rerun < 0:
         raise problem("cli.rerun", f"--rerun must be a number of steps from 1 on, got {rerun}.", where="rerun")
-    known = {card.id: card for card in cards(context.places, exercises, with_course=True).exercises}
     with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
         opened = open_handin(path, Path(into))
+        ids = [one.id for one in opened.manifest.facts.exercises]
+        known = {card.id: card for card in catalogue(context.places, exercises, ids).exercises}
         verdict = check_handin(opened, known)
         if not rerun or not verdict.ok:
             return verdict

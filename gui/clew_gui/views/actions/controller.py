@@ -129,9 +129,9 @@ class WindowController(QObject):
         self._started: set[str] = set()
         """The runs that were started here and have not ended."""
         self._listed = False
-        self.course_folder: Callable[[str, bool], SharedFolder] | None = None
-        """Gives a shared folder of the followed course; ``True``: a person may be asked to log in for it."""
-        self.hand_in: Callable[[LabReport, Sequence[RunSource]], bool] = lambda _report, _sources: False
+        self.course_folder: Callable[[Course, str, bool], SharedFolder] | None = None
+        """Gives a shared folder that a course names; ``True``: a person may be asked to log in for it."""
+        self.hand_in: Callable[[LabReport, Sequence[RunSource], Callable[[], None]], bool] = lambda *_: False
         """Hands in to the followed course; False where there is none."""
         self.quiet: frozenset[str] = frozenset()
         """The codes of problems that are not shown now."""

@@ -12,10 +12,11 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QLineEdit
 
+from clew_gui.base.settings import local_settings
 from clew_gui.base.student import student_name
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.class_view import Receipt, send_hand_in
-from clew_gui.courses.course import allocation_in, until_words
+from clew_gui.courses.course import Course, allocation_in, until_words
 from clew_gui.courses.course_file import SUFFIX, CourseFiles, read_course, what_it_adds
 from clew_gui.courses.shared_folder import SharedFolder, folder_of
 from clew_gui.courses.store import Courses
@@ -30,14 +31,15 @@ from clew_gui.views.theme.dialog import FittedDialog, Question, ask_file
 from clew_gui.views.theme.parts import Button, CodeText, label, row
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.spec import MAX_NAME
 
 _EACH_S = 15
 """Seconds between two times that what changed is shared."""
 _SHARED = (
     "Your teacher sees the name below, and of each run of this course: exercise, state, progress, best value, goals "
-    "and when it last changed. Other students cannot read it. It stops, and is deleted, when you say so here."
+    "and when it last changed. The rights of the folder decide who else can read it: on a cluster no other student. It "
+    "stops, and is deleted, when you say so here."
 )
 
 
@@ -53,6 +55,8 @@ class CourseActions(QObject):
         self._sharing: Sharing | None = None
         self._work: BackgroundWork[int] | None = None
         self._seconds = 0
+        self._told = False
+        """Whether it was said that what is shared has to wait."""
         controller.course_folder = self.folder
         controller.hand_in = self.hand_in
         controller.second.connect(self._tick)
@@ -60,26 +64,30 @@ class CourseActions(QObject):
 
     # --- Which course -------------------------------------------------------------------------------------------------
 
-    def _follow(self) -> None:
-        """Shows the course of the settings: its exercises, its name, its board."""
+    def _follow(self, changed: bool = False) -> None:
+        """Shows the course of the settings: its exercises, name and board. ``changed``: its files are others now."""
         course, form = self._courses.current(), self._window.next_run
         form.lesson_presets = {one.id: one.preset for _, one in course.assigned() if one.preset} if course else {}
         form.where.in_lesson = partial(allocation_in, course)
         lessons = course.lessons if course is not None else ()
         self._window.lab.tree.about = {one.title: f"{one.text}\n{until_words(one)}".strip() for one in lessons}
-        if self._controller.model.course != course:
+        if changed or self._controller.model.course != course:
             self._controller.follow_course(course)
             self._controller.model.session.renew_agent()
         self._window.lab.show_course(course.title if course is not None else "")
-        self._sharing = Sharing(self._places.shared(course.id)) if course is not None and course.board else None
+        self._sharing = Sharing(self._places.shared(course.id), course.board) if course and course.board else None
         self._window.actions_["share"].setEnabled(self._sharing is not None)
 
-    def _do(self, what: Callable[[], object]) -> None:
+    def _do(self, what: Callable[[], object], note: str = "") -> None:
+        """Does what a person asked for, and says so, or why it cannot be done."""
         try:
             what()
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
-        self._follow()
+            note = ""
+        self._follow(changed=bool(note))
+        if note:
+            self._window.messages.show_note(note)
 
     def ask_file(self) -> None:
         """Asks for a course file."""
@@ -102,54 +110,81 @@ class CourseActions(QObject):
         dialog.open()
 
     def _opened(self, found: CourseFiles) -> None:
-        self._do(lambda: self._courses.open(found, consent=True))
-        self._window.messages.show_note(f"{found.course.title} is open: its lessons are at the left.")
+        note = f"{found.course.title} is open: its lessons are at the left."
+        self._do(lambda: self._courses.open(found, consent=True), note)
 
     def choose(self) -> None:
         """Shows the open courses, to follow or leave one, or to open another."""
-        CoursesDialog(self._window, self._courses, self._do, self.ask_file).open()
+        CoursesDialog(self._window, self._courses, self._use, self._ask_to_leave, self.ask_file).open()
+
+    def _use(self, course: str) -> None:
+        self._do(lambda: self._courses.use(course))
+
+    def _ask_to_leave(self, course: str) -> None:
+        """Asks first: sites go, and what was shared is deleted on the board before anything else."""
+        title, sentence = f"Leave {course}?", "Its exercises and sites go, and what you shared is deleted. Runs stay."
+        dialog = Question(self._window, self._window.appearance, title, sentence, "Leave", danger=True)
+        dialog.accepted.connect(partial(self._leave, course))
+        dialog.open()
+
+    def _leave(self, course: str) -> None:
+        found = self._courses.get(course).found
+        sharing = Sharing(self._places.shared(course), found.course.board if found is not None else "")
+        if found is None or sharing.member is None:
+            self._do(lambda: self._courses.leave(course))
+            return
+        folder = folder_of(found.course, found.course.board, partial(self._connect, True))
+        gone = partial(self._do, lambda: self._courses.leave(course))
+        call_elsewhere(
+            self, "leave", lambda: sharing.leave(folder), lambda _: gone(), self._window.messages.show_problems
+        )
 
     # --- The folders of a class ---------------------------------------------------------------------------------------
 
-    def folder(self, text: str, asked: bool) -> SharedFolder:
-        """The shared folder that the followed course names; ``asked``: a person may be asked to log in for it."""
-        course, manager = self._courses.current(), self._manager
+    def _connect(self, asked: bool, site: str) -> SiteConnection:
+        """The connection to a site; ``asked``: a person may be asked to log in for it. Raises ``ProblemError``."""
+        if self._manager is None:
+            raise problem("ssh.lost", "This window talks to no sites.")
+        access = self._manager.watch_of(site).access
+        if asked:
+            access.allow_prompts()
+        return access.connected()
 
-        def connect(site: str) -> SiteConnection:
-            if manager is None:
-                raise problem("ssh.lost", "This window talks to no sites.")
-            access = manager.watch_of(site).access
-            if asked:
-                access.allow_prompts()
-            return access.connected()
+    def folder(self, course: Course, text: str, asked: bool) -> SharedFolder:
+        """A shared folder that the course names."""
+        return folder_of(course, text, partial(self._connect, asked))
 
-        if course is None:
-            raise problem("course.absent", "No course is followed.", "Open one: Lab > Courses.")
-        return folder_of(course, text, connect)
-
-    def hand_in(self, report: LabReport, sources: Sequence[RunSource]) -> bool:
-        """Hand in to the course's folder, with a receipt; False where the course has none."""
-        course = self._courses.current()
+    def hand_in(self, report: LabReport, sources: Sequence[RunSource], save: Callable[[], None]) -> bool:
+        """Hand in to the course's folder, with a receipt; False where the course has none. If that fails, a person can
+        ``save`` the file."""
+        course = self._controller.model.course
         if course is None or not course.hand_in:
             return False
-        folder, kept = self.folder(course.hand_in, asked=True), self._places.shared(course.id)
+        folder, kept = self.folder(course, course.hand_in, asked=True), self._places.shared(course.id)
 
         def send() -> Receipt:
             with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
                 bundle = write_handin(Path(into, file_name(report.facts)), report, sources)
-                return send_hand_in(course, folder, bundle, report.facts, kept)
+                return send_hand_in(course, folder, bundle, report.facts, kept, time.time())
 
         messages = self._window.messages
         messages.show_note(f"Handing in to {course.hand_in}…")
-        done = lambda receipt: messages.show_note(receipt.words)  # noqa: E731
-        call_elsewhere(self, "hand in", send, done, messages.show_problems)
+
+        def done(receipt: Receipt) -> None:
+            messages.show_note(receipt.words)
+
+        def failed(problems: Sequence[Problem]) -> None:
+            messages.show_problems(problems)
+            save()
+
+        call_elsewhere(self, "hand in", send, done, failed)
         return True
 
     # --- Sharing ------------------------------------------------------------------------------------------------------
 
     def share(self) -> None:
         """Asks what to share with the class, or to stop."""
-        course, sharing = self._courses.current(), self._sharing
+        course, sharing = self._controller.model.course, self._sharing
         if course is None or sharing is None:
             return
         member = sharing.member
@@ -173,10 +208,10 @@ class CourseActions(QObject):
         self._send(asked=True)
 
     def _stop(self) -> None:
-        course, sharing = self._courses.current(), self._sharing
+        course, sharing = self._controller.model.course, self._sharing
         if course is None or sharing is None:
             return
-        folder, messages = self.folder(course.board, asked=True), self._window.messages
+        folder, messages = self.folder(course, course.board, asked=True), self._window.messages
 
         def gone(_: None) -> None:
             messages.show_note("Nothing is shared any more, and what was shared is deleted.")
@@ -185,7 +220,12 @@ class CourseActions(QObject):
 
     def _tick(self) -> None:
         self._seconds += 1
-        if self._sharing is not None and self._seconds % _EACH_S == 0 and self._sharing.member is not None:
+        if self._seconds % _EACH_S:
+            return
+        followed = self._controller.model.course
+        if local_settings(self._places).load().course != (followed.id if followed is not None else ""):
+            self._follow()  # another program follows another course
+        if self._sharing is not None and self._sharing.member is not None:
             with suppress(ProblemError):  # of a full disk runs say so themselves
                 self._note(self._sharing)
             self._send(asked=False)
@@ -197,23 +237,24 @@ class CourseActions(QObject):
             line_of(run.history, run.state, run.spec, card, now, curves)
             for card in model.catalogue.exercises
             for run in model.runs(card)
-            if run.reading is None
+            if run.reading is None and run.spec.course and run.spec.student in ("", student_name(self._places))
         )
 
     def _send(self, asked: bool) -> None:
         """Brings the board up to date by the connection that is there; what cannot be sent now is sent later."""
-        course, sharing = self._courses.current(), self._sharing
+        course, sharing = self._controller.model.course, self._sharing
         if course is None or sharing is None or self._work is not None or sharing.member is None:
             return
-        folder = self.folder(course.board, asked)
+        folder = self.folder(course, course.board, asked)
 
         def ended(_: object) -> None:
             self._work = None
 
-        def failed(problems: object) -> None:
+        def failed(problems: Sequence[Problem]) -> None:
             self._work = None
-            if asked:
-                self._window.messages.show_problems(problems)  # type: ignore[arg-type]
+            if asked or not self._told:
+                self._window.messages.show_problems(problems)
+            self._told = True
 
         self._work = call_elsewhere(self, "share", lambda: sharing.send(folder.checked()), ended, failed)
 
@@ -225,7 +266,8 @@ class CoursesDialog(FittedDialog):
         self,
         window: MainWindow,
         courses: Courses,
-        do: Callable[[Callable[[], object]], None],
+        use: Callable[[str], None],
+        leave: Callable[[str], None],
         open_file: Callable[[], None],
     ) -> None:
         super().__init__(window, "Courses", "The lab at the left follows one course, or shows all exercises.")
@@ -235,10 +277,11 @@ class CoursesDialog(FittedDialog):
         entries += [(one.id, one.found.course.title if one.found is not None else one.id) for one in courses.all()]
         for course, title in entries:
             buttons = []
-            for words, act in (("Follow", courses.use), ("Leave", courses.leave))[: 2 if course else 1]:
+            for words, act in (("Follow", use), ("Leave", leave))[: 2 if course else 1]:
                 button = Button(window.appearance, words)
                 button.setAccessibleName(f"{words} {title}")
-                button.clicked.connect(partial(self._done, do, partial(act, course)))
+                button.clicked.connect(self.accept)
+                button.clicked.connect(lambda _on=False, act=act, course=course: act(course))
                 button.allow(words == "Leave" or course != follows, "It is followed now")
                 buttons.append(button)
             self.add(row(label(title, "strong" if course == follows else "body"), None, *buttons, gap=8))
@@ -246,7 +289,3 @@ class CoursesDialog(FittedDialog):
         another.clicked.connect(self.accept)
         another.clicked.connect(open_file)
         self.finish(another, None, self.close_button(window.appearance))
-
-    def _done(self, do: Callable[[Callable[[], object]], None], act: Callable[[], object], _on: bool = False) -> None:
-        self.accept()
-        do(act)

@@ -55,6 +55,8 @@ class ClassTab(Tab):
         self._board: Board | None = None
         self._files: HandInFolder | None = None
         self._work: BackgroundWork[list[HandedIn]] | None = None
+        self._of: Course | None = None
+        """The course whose board was read last."""
         self._looked = 0.0
         self._rows: list[StudentRow] = []
         self._exercise = self._student = ""
@@ -89,18 +91,21 @@ class ClassTab(Tab):
 
     def refresh(self) -> None:
         """Looks at the board each minute while the tab is in sight; the first time a person may be asked to log in."""
-        if self.in_sight() and time.monotonic() - self._looked > _EACH_S:
-            self._read(asked=self._board is None)
+        if self.in_sight() and (self._course() != self._of or time.monotonic() - self._looked > _EACH_S):
+            self._read(asked=self._course() != self._of)
 
     def _read(self, asked: bool) -> None:
         course, folder = self._course(), self._controller.course_folder
         if course is None or folder is None or self._work is not None:
             return
         self._looked = time.monotonic()
-        if self.is_new(course) or self._board is None:
-            self._board = Board(folder(course.board, asked))
-            check = partial(_check, self._controller.model.cards)
-            self._files = HandInFolder(course, folder(course.hand_in, asked), check) if course.hand_in else None
+        if course != self._of or self._board is None:
+            self._of, self._rows = course, []
+            self._board = Board(folder(course, course.board, asked))
+            model = self._controller.model
+            check, shown = partial(_check, {card.id: card for card in model.whole.exercises}), model.catalogue.exercises
+            at = folder(course, course.hand_in, asked) if course.hand_in else None
+            self._files = HandInFolder(course, at, check, shown) if at is not None else None
         board, files = self._board, self._files
 
         def read() -> list[HandedIn]:
@@ -121,7 +126,7 @@ class ClassTab(Tab):
         self._fill()
 
     def _failed(self, problems: Sequence[Problem]) -> None:
-        self._work, self._board = None, None
+        self._work = None
         self.look.allow(True)
         self.sentence.set_text(" ".join(map(str, problems)))
 
@@ -129,7 +134,8 @@ class ClassTab(Tab):
 
     def _fill(self) -> None:
         stuck = sum(bool(row.stuck) for row in self._rows)
-        self.sentence.set_text(f"{len(self._rows)} students on the board, {stuck} of them stuck")
+        more = f", {self._board.more} more files are not read" if self._board and self._board.more else ""
+        self.sentence.set_text(f"{len(self._rows)} students on the board, {stuck} of them stuck{more}")
         cards = self._controller.model.catalogue.exercises
         self.table.fill(class_table(self._rows, cards, names=self.names.isChecked()))
         self._draw()
@@ -141,19 +147,19 @@ class ClassTab(Tab):
         ]
         place -= len(CLASS_HEADS)
         if 0 <= place < len(used) and line < len(self._rows):
-            again = (self._exercise, self._student) == (used[place].id, self._rows[line].name)
-            self._exercise, self._student = used[place].id, "" if again else self._rows[line].name
+            before, member = (self._exercise, self._student), self._rows[line]
+            name = f"{member.name} {member.owner}".strip() if self.names.isChecked() else f"Student {line + 1}"
+            self._exercise, self._student = used[place].id, "" if before == (used[place].id, name) else name
             self._draw()
 
     def _draw(self) -> None:
         model = self._controller.model
         card = model.cards.get(self._exercise, model.card)
         metric = headline(card)
-        members = self._board.members.values() if self._board is not None else ()
-        found = shared_curves(members, card.id)
-        names = self.names.isChecked()
-        curves = {name if names else f"Student {n}": one.line.points for n, (name, one) in enumerate(found.items(), 1)}
-        plot = class_race(curves, metric, self._student if names else "") if metric is not None else None
+        names, board = self.names.isChecked(), self._board
+        found = shared_curves(board, self._rows, card.id, names) if board is not None else {}
+        curves = {name: one.line.points for name, one in found.items()}
+        plot = class_race(curves, metric, self._student) if metric is not None else None
         self._title.setText(f"{card.title}: {plot.title if plot is not None else 'nobody shares a curve yet'}")
         self.race.setVisible(plot is not None)
         if plot is not None:

@@ -290,8 +290,10 @@ class ReportTab(Tab):
             write_handin(place, report, sources)
 
         def ask() -> None:
-            if path is None and self._controller.hand_in(report, sources):
-                return
+            if path is not None or not self._controller.hand_in(report, sources, save):
+                save()
+
+        def save() -> None:
             ask_and_write(self._window, "Hand in", file_name(report.facts), "Hand-in (*.clew.zip)", write, path)
 
         missing = lacks(report.facts) if path is None else ""
