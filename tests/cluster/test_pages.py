@@ -28,6 +28,6 @@ def test_a_student_adds_the_course_and_trains_there(cluster: MiniCluster, home: 
 
 
 def test_a_teacher_checks_the_site_and_a_node(cluster: MiniCluster, home: Path, tmp_path: Path) -> None:
-    add = "clew site add course --file course.toml\n"
+    add = "clew site add dl-2026-cluster --file course.toml\n"
     printed = type_there(cluster, home, tmp_path, add + script("teaching.md", CLUSTER))
     assert "Nothing keeps runs from working there." in printed

@@ -1,4 +1,4 @@
-"""What a desktop reads of a program: its name, its icon, and that it opens hand-ins. Each system has its own way to be
+"""What a desktop reads of a program: its name, its icon, and which files it opens. Each system has its own way to be
 told: files on Linux and macOS, a script for Windows."""
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 NAME = "Clew"
 ABOUT = "Run deep-learning exercises and watch them converge"
-HANDIN = "Clew hand-in"
-HANDIN_TYPE = "application/x-clew-handin"
-HANDIN_GLOB = "*.clew.zip"
 PROGRAM = "clew-window"
+HANDIN, COURSE = ".clew.zip", ".clew-course"
+KINDS = (("handin", "Clew hand-in", HANDIN), ("course", "Clew course", COURSE))
+"""The files that the window opens: the word in their type's name, what they are called, how their names end."""
 
 
 class DesktopEntry(NamedTuple):
@@ -84,7 +84,7 @@ def desktop_file(words: Sequence[str]) -> str:
         "Terminal=false",
         "StartupWMClass=clew",
         "Categories=Education;Science;",
-        f"MimeType={HANDIN_TYPE};",
+        f"MimeType={''.join(f'application/x-clew-{kind};' for kind, _, _ in KINDS)}",
         "",
     ])  # fmt: skip
 
@@ -97,14 +97,19 @@ def _quoted(word: str) -> str:
     return '"' + word.replace("\\", "\\\\") + '"'
 
 
-_MIME = f"""<?xml version="1.0" encoding="UTF-8"?>
-<mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">
-  <mime-type type="{HANDIN_TYPE}">
-    <comment>{HANDIN}</comment>
+_TYPES = "".join(
+    f"""
+  <mime-type type="application/x-clew-{kind}">
+    <comment>{about}</comment>
     <icon name="clew"/>
     <sub-class-of type="application/zip"/>
-    <glob pattern="{HANDIN_GLOB}"/>
-  </mime-type>
+    <glob pattern="*{ending}"/>
+  </mime-type>"""
+    for kind, about, ending in KINDS
+)
+_MIME = f"""<?xml version="1.0" encoding="UTF-8"?>
+<mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">
+{_TYPES}
 </mime-info>
 """
 
@@ -126,7 +131,6 @@ def macos(words: Sequence[str], folder: Path) -> DesktopEntry:
 
 _ICNS = {b"ic11": 32, b"ic12": 64, b"ic07": 128, b"ic08": 256}
 """Apple's names of the sizes that are PNG files on every macOS."""
-_HANDIN_UTI = "clew.handin"
 _INFO = {
     "CFBundleName": NAME,
     "CFBundleIdentifier": "clew.window",
@@ -138,7 +142,10 @@ _INFO = {
     "LSArchitecturePriority": ["arm64", "x86_64"],
     # macOS looks at what follows a name's last dot, so hand-ins are archives to it: Clew is among what opens those.
     "CFBundleDocumentTypes": [
-        {"CFBundleTypeName": HANDIN, "CFBundleTypeRole": "Viewer", "LSItemContentTypes": [_HANDIN_UTI]},
+        *(
+            {"CFBundleTypeName": about, "CFBundleTypeRole": "Viewer", "LSItemContentTypes": [f"clew.{kind}"]}
+            for kind, about, _ in KINDS
+        ),
         {
             "CFBundleTypeName": "ZIP archive",
             "CFBundleTypeRole": "Viewer",
@@ -148,11 +155,12 @@ _INFO = {
     ],
     "UTExportedTypeDeclarations": [
         {
-            "UTTypeIdentifier": _HANDIN_UTI,
-            "UTTypeDescription": HANDIN,
+            "UTTypeIdentifier": f"clew.{kind}",
+            "UTTypeDescription": about,
             "UTTypeConformsTo": ["public.zip-archive"],
-            "UTTypeTagSpecification": {"public.filename-extension": ["clew.zip"]},
+            "UTTypeTagSpecification": {"public.filename-extension": [ending[1:]]},
         }
+        for kind, about, ending in KINDS
     ],
 }
 
@@ -176,7 +184,8 @@ def _scaled(png: bytes, side: int) -> bytes:
 
 
 def windows(words: Sequence[str], folder: Path) -> DesktopEntry:
-    """A link in the start menu, with its icon in ``folder``, and an entry in the menu of hand-ins.
+    """A link in the start menu, with its icon in ``folder``, an entry in the menu of hand-ins, and the program for
+    courses.
 
     Windows knows files by what follows the last dot, so a hand-in is a zip archive to it: the entry is for archives
     whose names end as those of hand-ins.
@@ -194,19 +203,24 @@ $link.Description = {_literal(ABOUT)}
 $link.Save()
 New-Item -Path {_literal(_COMMAND)} -Force | Out-Null
 Set-ItemProperty -Path {_literal(_KEY)} -Name '(Default)' -Value 'Check with Clew'
-Set-ItemProperty -Path {_literal(_KEY)} -Name 'AppliesTo' -Value 'System.FileName:"{HANDIN_GLOB}"'
+Set-ItemProperty -Path {_literal(_KEY)} -Name 'AppliesTo' -Value 'System.FileName:"*{HANDIN}"'
 Set-ItemProperty -Path {_literal(_KEY)} -Name 'Icon' -Value {_literal(str(icon))}
 Set-ItemProperty -Path {_literal(_COMMAND)} -Name '(Default)' -Value {_literal(line)}
+New-Item -Path {_literal(_COURSE)} -Value 'Clew.Course' -Force | Out-Null
+New-Item -Path {_literal(_OPENING)} -Value {_literal(line)} -Force | Out-Null
 """
     removal = f"""
 Remove-Item -Path {_LINK} -ErrorAction SilentlyContinue
-Remove-Item -Path {_literal(_KEY)} -Recurse -ErrorAction SilentlyContinue
+Remove-Item -Path {_literal(_KEY)}, {_literal(_COURSE)}, {_literal(_OPENS)} -Recurse -ErrorAction SilentlyContinue
 """
     return DesktopEntry({icon: ico(picture("icon.png"))}, [icon], script=script, removal=removal)
 
 
 _LINK = f"([Environment]::GetFolderPath('Programs') + '\\{NAME}.lnk')"
-_KEY = "HKCU:\\Software\\Classes\\SystemFileAssociations\\.zip\\shell\\clew"
+_CLASSES = "HKCU:\\Software\\Classes"
+_KEY = f"{_CLASSES}\\SystemFileAssociations\\.zip\\shell\\clew"
+_COURSE, _OPENS = f"{_CLASSES}\\{COURSE}", f"{_CLASSES}\\Clew.Course"
+_OPENING = f"{_OPENS}\\shell\\open\\command"
 _COMMAND = f"{_KEY}\\command"
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 from rich.table import Table
@@ -77,7 +78,8 @@ def course(context: CommandContext, argv: Sequence[str]) -> int:
         one.add_argument("what", metavar=what.partition(" ")[0], help=what.partition(" ")[2])
         return one
 
-    add("new", "make the folder of a course", "DIR which must not exist yet")
+    new = add("new", "make the folder of a course", "DIR which must not exist yet")
+    new.add_argument("--example", choices=sorted(_examples()), help="begin with a course that comes with Clew")
     checked = add("check", "say what is wrong with a course, before the class does", f"COURSE folder or {SUFFIX} file")
     checked.add_argument("--consent", action="store_true", help="its own exercises may be run here, to check them")
     opened = add("open", "follow a course, here and in the window", f"COURSE a {SUFFIX} file, SITE:/path, or its id")
@@ -103,6 +105,9 @@ def course(context: CommandContext, argv: Sequence[str]) -> int:
 def _new(context: CommandContext, options: argparse.Namespace) -> int:
     folder = Path(options.what).expanduser()
     text = _NEW.format(id=folder.name.lower(), title=folder.name.replace("-", " ").capitalize())
+    if options.example:
+        text = (_examples()[options.example] / COURSE).read_text(encoding="utf-8")
+        text = text.replace(f'id = "{options.example}"', f'id = "{folder.name.lower()}"', 1)
     try:
         (folder / "sites").mkdir(parents=True)
         (folder / "exercises").mkdir()
@@ -139,7 +144,9 @@ def _open(context: CommandContext, options: argparse.Namespace) -> int:
     found = _read(context, options.what)
     for line in what_it_adds(found):
         context.say(line)
-    new = courses.open(found, options.consent)
+    example = _examples().get(options.what)
+    ours = example is not None and found == read_course(example)
+    new = courses.open(found, options.consent or ours)
     context.say(f"The course {found.course.id} is {'open' if new else 'up to date'}, and followed here now.")
     return OK
 
@@ -197,11 +204,8 @@ def _stop_sharing(context: CommandContext, course: Course) -> None:
 
 
 def _board(context: CommandContext, options: argparse.Namespace) -> int:
-    place = read_place(options.what)
     with ExitStack() as stack:
-        folder = SharedFolder(
-            place, partial(site_connections(context.places, stack), place.site) if place.site else None
-        )
+        folder = _shared(context, stack, read_place(options.what))
         try:
             rights = folder.make(options.group, options.students)
             context.say(f"{options.what} is there now.")
@@ -213,6 +217,10 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
     who = f"the group {options.group}" if options.group else rights.owner
     context.say(f"Each student can put files of his own there; {who} reads them, and no other student.")
     return OK
+
+
+def _shared(context: CommandContext, stack: ExitStack, place: SharedPlace) -> SharedFolder:
+    return SharedFolder(place, partial(site_connections(context.places, stack), place.site) if place.site else None)
 
 
 def _share(context: CommandContext, options: argparse.Namespace) -> int:
@@ -244,15 +252,19 @@ def _share(context: CommandContext, options: argparse.Namespace) -> int:
     return OK
 
 
+def _examples() -> dict[str, Path]:
+    """The courses that come with Clew, by id."""
+    place = Path(str(files("clew_gui.courses").joinpath("examples")))
+    return {path.name: path for path in place.iterdir()}
+
+
 def _read(context: CommandContext, what: str) -> CourseFiles:
     """The course that a person named: a path, one on a site, or the id of an open one. Raises ``ProblemError``."""
     if (place := read_place(what)).site:
         with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="clew-course-") as into:
-            connection = site_connections(context.places, stack)(place.site)
             above, _, name = place.path.rpartition("/")
-            folder = SharedFolder(SharedPlace(place.site, above or "/"), lambda: connection)
-            files, _ = folder.look(name, {})
-            for one in files:
+            folder = _shared(context, stack, SharedPlace(place.site, above or "/"))
+            for one in folder.look(name, {})[0]:
                 if one.name == name and one.size <= MAX_BYTES and not one.refused:
                     folder.fetch(one, Path(into, name))
                     return read_course(Path(into, name))
@@ -260,6 +272,8 @@ def _read(context: CommandContext, what: str) -> CourseFiles:
     path = Path(what).expanduser()
     if path.exists() or "/" in what or what.endswith(SUFFIX):
         return read_course(path)
+    if what in _examples() and all(one.id != what for one in Courses(context.places).all()):
+        return read_course(_examples()[what])
     opened = Courses(context.places).get(what)
     raise_all(opened.problems)
     return opened.found or read_course(opened.folder)

@@ -51,8 +51,8 @@ class Assigned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A chapter of the course. ``until`` is when its exercises have to be handed in, ``allocation`` what jobs ask for
-    otherwise than their site says, such as the lesson's reservation."""
+    """A chapter of the course. ``text`` begins the guide of its first exercise, ``until`` is when its exercises have to
+    be handed in, ``allocation`` what jobs ask for otherwise than their site says, such as the lesson's reservation."""
 
     title: str
     text: str = ""
@@ -224,10 +224,11 @@ def _as_assigned(card: ExerciseCard | None, lesson: Lesson, one: Assigned) -> Ex
         text = f"The course names the exercise {one.id}, which is not here, or has not been read yet."
         absent = Problem("course.exercise", text, "If it stays so, ask your teacher.", one.id)
         return ExerciseCard(id=one.id, title=one.id, chapter=lesson.title, problem=absent)
+    text = f"## {lesson.title}\n\n{lesson.text.strip()}\n\n" if lesson.text and one is lesson.exercises[0] else ""
     return replace(
         card,
         chapter=lesson.title,
-        guide=with_questions(card.guide, one.questions),
+        guide=text + with_questions(card.guide, one.questions),
         goals=tuple(goal for goal in card.goals if one.goals is None or goal.id in one.goals),
         presets=tuple(sorted(card.presets, key=lambda preset: preset.name != one.preset)),
         datasets=tuple(sorted(card.datasets, key=lambda name: name != one.data)),

@@ -29,7 +29,13 @@ def test_the_tutorial_works_as_it_is_written(home: Path, tmp_path: Path) -> None
 @pytest.mark.usefixtures("light")
 def test_the_teachers_guide_works_as_it_is_written(home: Path, tmp_path: Path) -> None:
     printed = type_in("teaching.md", tmp_path, home, LIMIT_S)
+    assert "3 exercises, nothing is wrong" in printed
     assert "#SBATCH --reservation=monday" in printed
+    assert "Handed in on" in printed
+    assert "1 student, 0 stuck" in printed
+    assert "Anna Example: 1 run, as it was recorded." in printed
+    assert not list((tmp_path / "board").iterdir()), "nothing is shared any more"
+    assert not list((home / "courses").iterdir())
     assert (tmp_path / "class.html").is_file()
     with (tmp_path / "class.csv").open(newline="") as table:
         assert len(list(csv.reader(table))) == 3, "a head and two hand-ins"

@@ -16,9 +16,10 @@ import pytest
 from PIL import Image
 
 from clew_gui.base import desktop_entry
-from clew_gui.base.desktop_entry import HANDIN_TYPE, icns, ico, picture, window_program
+from clew_gui.base.desktop_entry import icns, ico, picture, window_program
 from clew_gui.commands import desktop_entry as command
 from clew_gui.commands.main import main
+from clew_gui.courses.course_file import SUFFIX as COURSE_SUFFIX
 from clew_gui.reports.handin import SUFFIX
 from clew_shared.base import operating_system
 
@@ -60,12 +61,14 @@ def test_linux_reads_the_program_the_icon_and_the_kind_of_file(tmp_path: Path) -
     parser.read_string(entry.files[tmp_path / "applications" / "clew.desktop"].decode())
     found = parser["Desktop Entry"]
     assert exec_words(found["Exec"]) == [*ODD, "%f"]
-    assert (found["Type"], found["Icon"], found["MimeType"]) == ("Application", "clew", f"{HANDIN_TYPE};")
+    assert (found["Type"], found["Icon"]) == ("Application", "clew")
     assert (tmp_path / "icons/hicolor/scalable/apps/clew.svg") in entry.files
     kinds = minidom.parseString(entry.files[tmp_path / "mime" / "packages" / "clew.xml"])  # noqa: S318  # our own
-    (kind,) = kinds.getElementsByTagName("mime-type")
-    (glob,) = kind.getElementsByTagName("glob")
-    assert (kind.getAttribute("type"), glob.getAttribute("pattern")) == (HANDIN_TYPE, f"*{SUFFIX}")
+    types = [kind.getAttribute("type") for kind in kinds.getElementsByTagName("mime-type")]
+    assert types == ["application/x-clew-handin", "application/x-clew-course"]
+    assert found["MimeType"] == "".join(f"{kind};" for kind in types)
+    globs = [glob.getAttribute("pattern") for glob in kinds.getElementsByTagName("glob")]
+    assert globs == [f"*{SUFFIX}", f"*{COURSE_SUFFIX}"]
 
 
 @pytest.mark.unix("a shell")
@@ -75,10 +78,10 @@ def test_macos_gets_an_application_that_starts_the_program_with_the_file(tmp_pat
     info = plistlib.loads(entry.files[content / "Info.plist"])
     assert content / "MacOS" / info["CFBundleExecutable"] in entry.files
     assert content / "Resources" / f"{info['CFBundleIconFile']}.icns" in entry.files
-    (declared,) = info["UTExportedTypeDeclarations"]
-    assert f".{declared['UTTypeTagSpecification']['public.filename-extension'][0]}" == SUFFIX
-    assert info["CFBundleDocumentTypes"][0]["LSItemContentTypes"] == [declared["UTTypeIdentifier"]]
-    archives = info["CFBundleDocumentTypes"][1]
+    endings = {one["UTTypeIdentifier"]: one["UTTypeTagSpecification"] for one in info["UTExportedTypeDeclarations"]}
+    assert [f".{one['public.filename-extension'][0]}" for one in endings.values()] == [SUFFIX, COURSE_SUFFIX]
+    *own, archives = info["CFBundleDocumentTypes"]
+    assert [kind for one in own for kind in one["LSItemContentTypes"]] == list(endings)
     assert (archives["LSItemContentTypes"], archives["LSHandlerRank"]) == (["public.zip-archive"], "Alternate")
     assert info["LSArchitecturePriority"][0] == "arm64", "a script would be started for Intel processors"
     script = entry.files[content / "MacOS" / "clew"]
@@ -86,15 +89,20 @@ def test_macos_gets_an_application_that_starts_the_program_with_the_file(tmp_pat
     assert Path(f"{program}.words").read_text().splitlines() == ["start", "a b.clew.zip"]
 
 
-def test_windows_gets_a_link_and_an_entry_in_the_menu_of_hand_ins(tmp_path: Path) -> None:
+def test_windows_gets_a_link_and_an_entry_in_the_menu_of_hand_ins_and_opens_courses(tmp_path: Path) -> None:
     entry = desktop_entry.windows(["C:\\Users\\O'Brien\\clew\\clew-window.exe"], tmp_path)
     lines = entry.script.strip().splitlines()
     assert "$link.TargetPath = 'C:\\Users\\O''Brien\\clew\\clew-window.exe'" in lines
     assert """-Value 'System.FileName:"*.clew.zip"'""" in entry.script
-    assert """-Value '"C:\\Users\\O''Brien\\clew\\clew-window.exe" "%1"'""" in lines[-1]
+    opens = """-Value '"C:\\Users\\O''Brien\\clew\\clew-window.exe" "%1"'"""
+    assert [line.split("'")[1][-12:] for line in lines if opens in line] == ["clew\\command", "open\\command"]
+    (ending,) = [line for line in lines if "-Value 'Clew.Course'" in line]
+    assert f"Classes\\{COURSE_SUFFIX}'" in ending
     made = {word for word in entry.script.split("'") if word.startswith("HKCU:")}
-    (removed,) = {word for word in entry.removal.split("'") if word.startswith("HKCU:")}
-    assert made == {removed, f"{removed}\\command"}
+    removed = {word for word in entry.removal.split("'") if word.startswith("HKCU:")}
+    left = {word for word in made if not any(word == root or word.startswith(f"{root}\\") for root in removed)}
+    assert left == set()
+    assert len(removed) == 3
     assert set(entry.files) == set(entry.made) == {tmp_path / "clew.ico"}
 
 

@@ -18,7 +18,7 @@ from clew_shared.base.problem import Problem, ProblemError
 
 _LINE = re.compile(r"^(?:    )?clew ([a-z][^`\n]*)|`clew ([a-z][^`\n]*)`", re.MULTILINE)
 _FLAG = re.compile(r"--[a-z][a-z0-9-]*")
-_WITH_A_WORD = ("queue", "run", "site")  # their options depend on the word after them
+_WITH_A_WORD = ("course", "queue", "run", "site")  # their options depend on the word after them
 _LIKE_RUN = ("code", "race", "resume", "scaling", "sweep")  # they take the options of `clew run` as well
 _PAGES = sorted(str(page.relative_to(make_site.ROOT)) for page in [make_site.ROOT / "README.md", *make_site.pages()])
 _OWN = "--exercises", ".py"  # an exercise of one's own may have flags that only it has

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clew_gui.base.settings import course_exercises, exercises_folder, local_settings
 from clew_gui.base.student import signed
+from clew_gui.commands.main import main
 from clew_gui.courses.course import (
     Course,
     SharedPlace,
@@ -36,7 +37,7 @@ from clew_gui.courses.store import Courses
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.store import site_store
-from clew_shared.base.places import Places
+from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import load_builtin
 from clew_shared.goal_settings import questions
@@ -63,9 +64,10 @@ title = "More"
 exercises = [{ id = "linear-regression" }, { id = "own-one" }]
 """
 SITE = 'format = 1\nhost = "login.example.org"\nscheduler = "slurm"\nprologue = "module load x"\n'
+SITE_FILE = {"sites/cluster.toml": SITE.encode()}
 FILES = {
     "course.toml": COURSE.encode(),
-    "sites/cluster.toml": SITE.encode(),
+    **SITE_FILE,
     "exercises/own.py": b"print('never run unseen')\n",
 }
 
@@ -99,6 +101,13 @@ def test_lessons_are_the_chapters_and_say_what_counts() -> None:
     assert len(questions(softmax.guide)) > 1
     assert own.problem is not None
     assert own.problem.code == "course.exercise"
+
+
+def test_the_text_of_a_lesson_begins_the_guide_of_its_first_exercise() -> None:
+    text = COURSE.replace('title = "More"', 'title = "More"\ntext = "\\nDo **this**.\\n"')
+    line, other = applied(course(text.replace('"own-one"', '"cnn"')), load_builtin()).exercises[1:]
+    assert line.guide.startswith("## More\n\nDo **this**.\n\n## Find the line")
+    assert "Do **this**" not in other.guide
 
 
 def test_what_the_course_lacks_comes_last_where_all_is_needed() -> None:
@@ -237,9 +246,11 @@ def files_of(changes: dict[str, bytes] | None = None) -> CourseFiles:
 
 
 def test_all_that_a_course_adds_is_said() -> None:
-    words = "\n".join(what_it_adds(files_of()))
+    text = COURSE.replace('title = "Deep learning"', 'title = "Deep learning"\ntext = "\\nAbout **this**.\\n"')
+    words = "\n".join(what_it_adds(files_of({"course.toml": text.encode()})))
     for part in (
         "Ada",
+        "About **this**.",
         "Lines: softmax. Hand in until 2026-12-01 18:00 +0100",
         "login.example.org",
         "module load x",
@@ -316,3 +327,51 @@ def test_a_course_that_cannot_be_read_hides_no_other(home: Places) -> None:
     courses.open(files_of(), consent=True)
     write(home.courses / "broken", {"course.toml": b"format = "})
     assert [(one.id, one.found is None) for one in courses.all()] == [("broken", True), ("dl-2026", False)]
+
+
+# --- The examples -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    """The folders that the commands use."""
+    monkeypatch.setenv("CLEW_HOME", str(tmp_path / "clew"))
+    return find_places()
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    status = main(["course", *words])
+    shown = capsys.readouterr()
+    assert status == 0, shown.err
+    return shown.out
+
+
+def test_nothing_is_wrong_with_the_example_and_a_teacher_begins_with_it(
+    user: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "nothing is wrong" in said(capsys, "check", "bsc")
+    folder = tmp_path / "dl-2027"
+    said(capsys, "new", str(folder), "--example", "bsc")
+    assert "3 exercises, nothing is wrong" in said(capsys, "check", str(folder))
+    made = read_course(folder).course
+    assert made.id == "dl-2027"
+    assert [one.id for _, one in made.assigned()] == ["linear-regression", "softmax", "cnn"]
+    assert all(lesson.until is None for lesson in made.lessons)
+    assert (folder / "sites").is_dir()
+    assert (folder / "exercises").is_dir()
+
+
+def test_the_example_opens_by_its_id_unless_a_course_of_that_id_is_open(
+    user: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "is open, and followed" in said(capsys, "open", "bsc")
+    said(capsys, "leave", "bsc")
+    own = write(tmp_path / "bsc", {"course.toml": COURSE.replace("dl-2026", "bsc").encode(), **SITE_FILE})
+    monkeypatch.chdir(tmp_path)
+    assert main(["course", "open", "bsc"]) == 2, "a stranger's folder of that name needs consent"
+    said(capsys, "open", str(own), "--consent")
+    Courses(user).use("")
+    assert "The course bsc is followed now" in said(capsys, "open", "bsc")
+    current = Courses(user).current()
+    assert current is not None
+    assert current.title == "Deep learning"

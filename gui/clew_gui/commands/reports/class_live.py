@@ -20,6 +20,7 @@ from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.reports.check import HandinVerdict
 from clew_shared.base.harmless import on_one_line
+from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 
@@ -75,7 +76,7 @@ def _show(
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for cells in lines:
         table.add_row(*map(on_one_line, cells))
-    context.say(f"{course.title}: {len(rows)} students, {sum(bool(row.stuck) for row in rows)} stuck")
+    context.say(f"{course.title}: {counted(len(rows), 'student')}, {sum(bool(row.stuck) for row in rows)} stuck")
     context.console().print(table)
     for row in () if options.no_names else rows:
         for note in (*row.notes, *(f"{one.file}: {text}" for one in row.handed for text in one.notes)):
