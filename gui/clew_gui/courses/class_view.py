@@ -236,9 +236,9 @@ class HandInFolder:
     def _left_out(self, facts: ReportFacts | None) -> list[str]:
         """Says which goals that count here, for the data that it used, are not in a hand-in."""
         claimed = {(goal.exercise, goal.id) for goal in facts.goals} if facts is not None else set()
-        missing = list[str]()
-        for card in self._cards:
-            data = {goal.data for goal in card.goals if (card.id, goal.id) in claimed}
+        missing, handed = list[str](), {one.id for one in facts.exercises} if facts is not None else set()
+        for card in (card for card in self._cards if card.id in handed):
+            data = {goal.data for goal in card.goals if (card.id, goal.id) in claimed} or {g.data for g in card.goals}
             missing += [goal.text for goal in card.goals if (card.id, goal.id) not in claimed and goal.data in data]
         return [f"Goals that it leaves out: {'; '.join(missing)}."] if missing else []
 

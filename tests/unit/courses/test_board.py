@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from clew_gui.courses import board as board_module
 from clew_gui.courses.board import LINE_BYTES, SUFFIX, Board, BoardLine, Member, Sharing, fold_line, line_of
 from clew_gui.courses.course import SharedPlace
 from clew_gui.courses.shared_folder import MOST_BYTES, Rights, SharedFolder
+from clew_gui.deploy import folder_there
 from clew_gui.deploy.folder_there import answer
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
@@ -273,3 +276,96 @@ def test_who_is_stuck_is_said(words: dict[str, object], idle: float, said: str) 
     member = Member(file="f", owner="o", runs={})
     fold_line(member, json.dumps({"time": NOW, "run": "r", "exercise": "softmax", **words}).encode(), NOW)
     assert member.stuck(NOW + idle) == said
+
+
+# --- Agreement, and what goes wrong -----------------------------------------------------------------------------------
+
+
+def test_agreement_is_for_one_board(tmp_path: Path) -> None:
+    sharing(tmp_path)
+    assert Sharing(tmp_path / "of-Ada", "another").member is None
+    assert Sharing(tmp_path / "of-Ada", "b").member is not None
+
+
+def test_who_joins_again_shares_from_the_beginning(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.note([line(step=5)])
+    one.send(folder)
+    one.leave(folder)
+    one.join("Ada", False, NOW)
+    one.note([line(step=5)])
+    one.send(folder)
+    (member,) = read(folder)
+    assert [run.line.step for run in member.of("softmax")] == [5]
+
+
+def test_what_was_lost_here_begins_again_in_a_new_file(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    for step in range(5):
+        one.note([line(step=step, time=NOW + 20 * step)])
+    one.send(folder)
+    (tmp_path / "of-Ada/shared.lines").write_bytes(b"")
+    again = Sharing(tmp_path / "of-Ada", "b")
+    again.note([line(step=9, time=NOW + 200)])
+    again.send(folder)
+    assert [[run.line.step for run in member.of("softmax")] for member in read(folder)] == [[9]]
+
+
+def test_a_clock_that_was_set_back_stops_nothing(tmp_path: Path) -> None:
+    one = sharing(tmp_path)
+    one.note([line(step=1, time=NOW)])
+    one.note([line(step=2, time=NOW - 3600)])
+    assert (tmp_path / "of-Ada/shared.lines").read_bytes().count(b'"step":2') == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"step": 10**400},
+        {"step": -1},
+        {"steps": 2**60},
+        {"best": 1e308},
+        {"points": [[1, 1e300], [2, 1e300]]},
+        {"points": [[-5, 1.0]]},
+    ],
+)
+def test_numbers_that_no_chart_holds_are_not_believed(words: dict[str, object]) -> None:
+    member = Member(file="f", owner="o", runs={})
+    fold_line(member, json.dumps({"time": 1, "run": "r", **words}).encode(), NOW)
+    assert (member.strange, member.runs) == (1, {})
+
+
+def test_a_file_says_when_it_was_changed_whatever_its_owner_sets(folder: SharedFolder) -> None:
+    folder.append("a.zip", 0, b"late")
+    os.utime(at(folder, "a.zip"), (1_000_000_000, 1_000_000_000))
+    (one,), _ = folder.look("a.zip", {})
+    assert one.time > 1_700_000_000
+
+
+def test_a_file_is_fetched_by_its_whole_name(tmp_path: Path, folder: SharedFolder) -> None:
+    folder.append("2025-ml.zip", 0, b"old")
+    folder.append("ml.zip", 0, b"new")
+    files, _ = folder.look("ml.zip", {})
+    for one in files:
+        folder.fetch(one, tmp_path / one.name)
+    assert (tmp_path / "ml.zip").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("entries", "shown"),
+    [
+        ([(2, 4, 7)], False),  # the owner of the folder
+        ([(2, 4, 8)], True),
+        ([(8, 4, 100)], True),  # a group of this account
+        ([(8, 4, 200), (4, 0, 0), (32, 0, 0)], False),  # the teachers'
+        ([(32, 4, 0)], True),
+    ],
+)
+def test_an_access_list_that_shows_files_to_others_is_seen(
+    entries: list[tuple[int, int, int]], shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"\x02\0\0\0" + b"".join(struct.pack("<HHI", *one) for one in entries)
+    monkeypatch.setattr(folder_there, "_posix", SimpleNamespace(getxattr=lambda *_: data))
+    assert folder_there.others_read(Path("/b"), 7, [100]) is shown
+    rights = Rights(folder=True, mode=0o1773, owner="t", mine=False, ours=True, listed=True, posix=True, shown=shown)
+    assert (rights.problem("/b") is not None) == shown

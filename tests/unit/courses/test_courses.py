@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import stat
+import tempfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,9 @@ from clew_gui.courses.course_file import (
 from clew_gui.courses.store import Courses
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.consent import consents, words_of
+from clew_gui.sites.site import Site
 from clew_gui.sites.store import site_store
+from clew_shared.base import operating_system
 from clew_shared.base.places import Places, find_places
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import load_builtin
@@ -375,3 +379,66 @@ def test_the_example_opens_by_its_id_unless_a_course_of_that_id_is_open(
     current = Courses(user).current()
     assert current is not None
     assert current.title == "Deep learning"
+
+
+def test_the_name_of_another_site_is_not_taken(home: Places) -> None:
+    site_store(home).save("dl-2026-cluster", Site(host="mine.example.org", scheduler="slurm"))
+    with pytest.raises(ProblemError, match="already a site"):
+        Courses(home).open(files_of(), consent=True)
+    assert site_store(home).load("dl-2026-cluster").host == "mine.example.org"
+    assert Courses(home).all() == []
+
+
+def test_two_courses_never_share_the_name_of_a_site(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of({"course.toml": COURSE.replace("dl-2026", "uni-dl").encode()}), consent=True)
+    other = COURSE.replace("dl-2026", "uni").replace("cluster:", "dl-cluster:").encode()
+    with pytest.raises(ProblemError, match="already a site"):
+        courses.open(files_of({"course.toml": other, "sites/dl-cluster.toml": SITE.encode()}), consent=True)
+
+
+def test_an_update_that_fails_leaves_the_course_as_it_was(home: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    courses, real = Courses(home), operating_system.replace_file
+    courses.open(files_of(), consent=True)
+
+    def refused(source: Path, target: Path) -> None:
+        text = source / "course.toml"
+        if target.name == "dl-2026" and text.exists() and b"Again" in text.read_bytes():
+            raise PermissionError(13, "in use")
+        real(source, target)
+
+    monkeypatch.setattr(operating_system, "replace_file", refused)
+    changed = files_of({"course.toml": COURSE.replace("Deep learning", "Again").encode()})
+    with pytest.raises(ProblemError, match="in use"):
+        courses.open(changed, consent=True)
+    (one,) = courses.all()
+    assert one.found is not None
+    assert one.found.course.title == "Deep learning"
+
+
+def test_every_file_that_may_run_and_all_that_jobs_ask_for_is_said() -> None:
+    found = from_files({**FILES, "exercises/helper.so": b"x", "exercises/B.PY": b"x"}, "here")
+    words = "\n".join(what_it_adds(found))
+    for part in ("helper.so", "B.PY", "reservation monday", "nodes 2"):
+        assert part in words
+
+
+def test_a_title_is_one_line() -> None:
+    assert "invisible" in refusal(COURSE.replace('title = "Deep learning"', 'title = "a\\nSite evil"'))
+
+
+def test_a_long_text_in_a_zip_is_refused_as_in_its_folder(tmp_path: Path) -> None:
+    text = COURSE.encode() + b"#" * (300 << 10)
+    with pytest.raises(ProblemError, match="262,144 bytes"):
+        read_course(packed(tmp_path / "c.zip", {**FILES, "course.toml": text}))
+
+
+@given(st.integers(0, 400), st.integers(0, 255))
+def test_a_damaged_file_is_refused_in_words(at: int, byte: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = packed(Path(place, "c.zip"), FILES)
+        data = bytearray(path.read_bytes())
+        data[at % len(data)] = byte
+        path.write_bytes(data)
+        with suppress(ProblemError):
+            read_course(path)

@@ -74,11 +74,12 @@ def made_run(
     time: float = 1_700_000_000.0,
     run: str = RUN,
     holds_spec: bool = True,
+    course: str = "",
 ) -> Path:
     """A finished run whose journal holds its spec, as trainers write it now, unless it is of an earlier version."""
     folder = RunFolder(path)
     path.mkdir(parents=True)
-    text = to_toml(RunSpec(exercise="softmax", run=run, student=student, params={"learning_rate": 0.5}))
+    text = to_toml(RunSpec(exercise="softmax", run=run, student=student, course=course, params={"learning_rate": 0.5}))
     folder.spec.write_text(text, newline="\n")
     software = {"clew": __version__, "processor": "a processor, 2 cores"}
     with JournalWriter.create(folder.journal(1)) as writer:

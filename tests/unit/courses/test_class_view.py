@@ -1,0 +1,133 @@
+"""The class of a course: hand-ins with receipts, late and altered ones, and the table that a teacher reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew_gui.courses.board import Member, fold_line
+from clew_gui.courses.class_view import HandedIn, HandInFolder, Receipt, class_table, class_view, send_hand_in
+from clew_gui.courses.course import Assigned, Course, Lesson, applied, read_place
+from clew_gui.courses.shared_folder import SharedFolder
+from clew_gui.reports.check import HandinVerdict, check_handin
+from clew_gui.reports.facts import ExerciseFact, ReportFacts, read_source
+from clew_gui.reports.handin import open_handin, write_handin
+from clew_gui.reports.page import report_of
+from clew_shared.base.places import Places
+from clew_shared.catalogue import load_builtin
+from tests.unit.reports.test_handin import made_run
+
+END = datetime(2026, 12, 1, 18, tzinfo=UTC)
+COURSE = Course(
+    format=1,
+    id="dl",
+    title="DL",
+    lessons=(
+        Lesson(title="One", until=END, exercises=(Assigned(id="softmax", goals=("slides",), questions=("Why so?",)),)),
+    ),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SharedFolder:
+    """The folder for hand-ins."""
+    found = SharedFolder(read_place(str(tmp_path / "handins")))
+    found.make(group="root")
+    return found
+
+
+def facts(student: str = "Ada") -> ReportFacts:
+    exercises = (ExerciseFact(id="softmax", title="Softmax"),)
+    return ReportFacts(format=1, version="", student=student, created=0.0, exercises=exercises, goals=(), runs=())
+
+
+def send(folder: SharedFolder, kept: Path, data: bytes, now: float, student: str = "Ada") -> Receipt:
+    bundle = kept.with_name("bundle")
+    bundle.write_bytes(data)
+    return send_hand_in(COURSE, folder, bundle, facts(student), kept, now)
+
+
+def there(folder: SharedFolder) -> list[bytes]:
+    return sorted(path.read_bytes() for path in Path(folder.place.path).iterdir())
+
+
+def test_a_hand_in_replaces_the_students_own_and_nobody_elses(folder: SharedFolder, tmp_path: Path) -> None:
+    first = send(folder, tmp_path / "kept", b"first", 1.0)
+    second = send(folder, tmp_path / "kept", b"second", 1.0)
+    send(folder, tmp_path / "kept", b"of Ben", 1.0, "Ben")
+    assert first.file == second.file
+    assert there(folder) == [b"of Ben", b"second"]
+    assert second.sha256 in second.words
+
+
+def test_one_that_comes_late_leaves_the_one_in_time(folder: SharedFolder, tmp_path: Path) -> None:
+    send(folder, tmp_path / "kept", b"in time", 1.0)
+    after = END.timestamp() + 60
+    send(folder, tmp_path / "kept", b"late", after)
+    send(folder, tmp_path / "kept", b"later", after)
+    assert there(folder) == [b"in time", b"late", b"later"] or there(folder) == [b"in time", b"later"]
+
+
+def test_receipts_that_nobody_can_read_stop_nothing(folder: SharedFolder, tmp_path: Path) -> None:
+    send(folder, tmp_path / "kept", b"first", 1.0)
+    (tmp_path / "kept/receipts.json").write_text("{")
+    send(folder, tmp_path / "kept", b"second", 1.0)
+    assert there(folder) == [b"first", b"second"]
+
+
+# --- Hand-ins of a course ---------------------------------------------------------------------------------------------
+
+
+def made(tmp_path: Path, course: str) -> Path:
+    """A hand-in of a run that was started in a course, as the student's computer makes it."""
+    run = made_run(tmp_path / "run", student="Ada", course=course)
+    source = read_source(run)
+    cards = {card.id: card for card in applied(COURSE if course else None, load_builtin()).exercises}
+    places = Places(home=tmp_path / "home", private=tmp_path / "private")
+    return write_handin(tmp_path / "a.clew.zip", report_of(places, [source], cards, "Ada", {}), [source])
+
+
+def test_what_a_course_counts_and_asks_makes_no_hand_in_altered(tmp_path: Path) -> None:
+    known = {card.id: card for card in load_builtin().exercises}
+    found = check_handin(open_handin(made(tmp_path, "dl"), tmp_path / "into"), known)
+    assert found.problems == ()
+    assert found.facts is not None
+    assert [one.question for one in found.facts.exercises[0].answers][-1] == "Why so?"
+    assert [goal.id for goal in found.facts.goals] == ["slides"]
+
+
+def test_goals_that_a_hand_in_leaves_out_are_named(folder: SharedFolder, tmp_path: Path) -> None:
+    folder.append("a.clew.zip", 0, b"x")
+    card = next(card for card in load_builtin().exercises if card.id == "softmax")
+    goal = card.goals[0]
+    fact = facts()
+    fact = msgspec.structs.replace(fact, goals=())
+    verdict = HandinVerdict(problems=(), facts=fact)
+    (one,) = HandInFolder(COURSE, folder, lambda _: verdict, (msgspec.structs.replace(card, goals=(goal,)),)).refresh()
+    assert goal.text in " ".join(one.notes)
+
+
+# --- The table --------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_joins_board_and_hand_ins_by_account() -> None:
+    cards = applied(COURSE, load_builtin()).exercises
+    members = []
+    for name in ("Ada", "Ben"):
+        member = Member(file=f"{name}.board", owner=name.lower(), runs={})
+        fold_line(member, f'{{"time": 1, "name": "{name}"}}'.encode(), 9.0)
+        fold_line(member, b'{"time": 2, "exercise": "softmax", "run": "r", "state": "RUNNING", "best": 0.5}', 9.0)
+        members.append(member)
+    handed = [
+        HandedIn("a.zip", "ada", 1.0, "", "as recorded", True, "Ada", "1 of 2"),
+        HandedIn("z.zip", "zoe", 1.0, "2 h late", "ALTERED", False, "Zoe", "0 of 2"),
+    ]
+    rows = class_view(COURSE, cards, members, handed, 9.0)
+    found = [(row.name, row.owner, len(row.handed)) for row in rows]
+    assert found == [("Ada", "ada", 1), ("Ben", "ben", 0), ("Zoe", "zoe", 1)]
+    heads, *lines = class_table(rows, cards, names=False)
+    assert [line[0] for line in lines] == ["Student 1", "Student 2", "Student 3"]
+    assert lines[2][heads.index("Handed in")] == "ALTERED, 0 of 2, 2 h late"
