@@ -89,6 +89,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
 
 
 @pytest.fixture(scope="module")
+def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
+    """The cluster with the profile of a university's."""
+    mini = MiniCluster(tmp_path_factory.mktemp("uni") / "run", CLEW_CLUSTER_PROFILE="uni")
+    with one_at_a_time():
+        mini("up", limit_s=UP_LIMIT_S)
+    try:
+        yield mini
+    finally:
+        mini("down")
+
+
+@pytest.fixture(scope="module")
 def student(cluster: MiniCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Student]:
     """Sits at the laptop, with a home of their own for each file of tests."""
     with cluster.network("laptop"):

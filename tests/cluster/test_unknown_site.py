@@ -22,9 +22,8 @@ from minicluster.state import State
 from clew_shared.base.places import Places
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from tests.cluster.conftest import one_at_a_time
 from tests.cluster.journey import BOUND_S, ENDLESS, judge
-from tests.cluster.mini import FOLDER, UP_LIMIT_S, MiniCluster
+from tests.cluster.mini import FOLDER, MiniCluster
 from tests.integration.agents import give_way
 
 pytestmark = [pytest.mark.needs("cluster"), pytest.mark.timeout(900)]
@@ -33,18 +32,6 @@ CLEW = str(Path(sys.executable).with_name("clew"))
 HOST = "hpc.uni.example"
 MORE = 150_000
 """Bytes of a journal that the node writes while the laptop is cut off: thousands of steps."""
-
-
-@pytest.fixture(scope="module")
-def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
-    """The cluster with the profile of a university's."""
-    mini = MiniCluster(tmp_path_factory.mktemp("uni") / "run", CLEW_CLUSTER_PROFILE="uni")
-    with one_at_a_time():
-        mini("up", limit_s=UP_LIMIT_S)
-    try:
-        yield mini
-    finally:
-        mini("down")
 
 
 class Person:

@@ -286,6 +286,7 @@ class Board:
         member.refused, member.seen = one.refused, max(member.seen, one.time)
         *lines, rest = (rest + one.data).split(b"\n")
         self._read[one.name] = (size + len(one.data), rest[: LINE_BYTES + 1])
+        member.strange += len(rest) > LINE_BYTES and bool(one.data)
         for line in lines:
             fold_line(member, line, one.time)
 

@@ -21,12 +21,17 @@ from clew_gui.reports.handin import SUFFIX, file_name
 from clew_shared.base.foreign import from_json, read_file
 from clew_shared.base.number_words import quantity
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import RunState
 
 MOST_BYTES = 64 << 20
 """Bytes of a hand-in that is fetched: a hundred times a usual one."""
+_ROOM, _LEAST = 256 << 20, 1 << 20
+"""Bytes of hand-ins that are fetched one by one in one look, and what a small one counts for the time that it takes."""
+_SHOWN = 5
+"""Files of one account that are named: somebody may put thousands there."""
+_LATER = HandinVerdict(problems=(Problem("handin.read", "It is not read yet, as others are large.", "Look again."),))
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -75,15 +80,18 @@ def class_view(
     has the name that the hand-in gives."""
     files = list(handed)
     exercises = [card for card in cards if course.lesson_of(card.id) is not None]
-    rows = []
+    rows, strangers = [], dict[str, list[Member]]()
     for member in members:
+        if not member.name:  # Clew's first line has it
+            strangers.setdefault(member.owner, []).append(member)
+            continue
         mine = [one for one in files if one.owner == member.owner and member.owner]
         mine = [one for one in mine if one.student == member.name] or mine  # several share an account in a lab room
         files = [one for one in files if one not in mine]
         notes = (f"{member.strange} lines are not Clew's",) if member.strange else ()
         rows.append(
             StudentRow(
-                name=member.name or member.file,
+                name=member.name,
                 owner=member.owner,
                 file=member.file,
                 cells={card.id: cell for card in exercises if (cell := _cell(card, member)) is not None},
@@ -93,10 +101,21 @@ def class_view(
                 notes=(*notes, *((f"not read: {member.refused}",) if member.refused else ())),
             )
         )
-    for name, owner in dict.fromkeys((one.student or one.file, one.owner) for one in files):
-        theirs = tuple(one for one in files if (one.student or one.file, one.owner) == (name, owner))
-        rows.append(StudentRow(name=name, owner=owner, cells={}, handed=theirs))
+    notes_of, others = dict[tuple[str, str], str](), dict[tuple[str, str], list[HandedIn]]()
+    for owner, theirs in strangers.items():
+        named = [f"{one.file} ({one.refused})" if one.refused else one.file for one in theirs]
+        notes_of[owner or "?", owner] = f"{len(theirs):,} files are not Clew's: {', '.join(shortened(named))}"
+    for hand_in in files:
+        others.setdefault((hand_in.student or hand_in.owner or hand_in.file, hand_in.owner), []).append(hand_in)
+    for key in dict.fromkeys((*notes_of, *others)):
+        said = (notes_of[key],) if key in notes_of else ()
+        rows.append(StudentRow(name=key[0], owner=key[1], cells={}, handed=tuple(others.get(key, ())), notes=said))
     return sorted(rows, key=lambda row: (row.name.casefold(), row.owner))
+
+
+def shortened(words: Sequence[str]) -> list[str]:
+    """The first few, and how many more there are."""
+    return [*words[:_SHOWN], *([f"{len(words) - _SHOWN:,} more"] if len(words) > _SHOWN else [])]
 
 
 def _cell(card: ExerciseCard, member: Member) -> Cell | None:
@@ -121,7 +140,7 @@ def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names
     table = [[*CLASS_HEADS, *(card.title for card in used), "Handed in", "Seen"]]
     for number, row in enumerate(rows, 1):
         who = (row.name, row.owner) if names else (f"Student {number}", "")
-        handed = "; ".join(", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed)
+        handed = "; ".join(shortened([", ".join(filter(None, (o.checked, o.goals, o.late))) for o in row.handed]))
         seen = _clock(row.seen) if row.seen else ""
         table.append([*who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
     return table
@@ -211,13 +230,22 @@ class HandInFolder:
     ) -> None:
         self._course, self._folder, self._check, self._cards = course, folder, check, cards
         self._checked: dict[SharedFile, HandinVerdict] = {}
+        self.more = 0
+        """How many files there are beyond those that are read."""
 
     def refresh(self) -> list[HandedIn]:
         """All that are there now. Raises ``ProblemError`` where the folder cannot be read."""
-        there, _ = self._folder.look(SUFFIX, {})
-        self._checked = {one: self._checked.get(one) or self._verdict(one) for one in there}
-        rows = class_rows([(one.name, verdict) for one, verdict in self._checked.items()])
-        found = {one.name: (one, self._late(one, verdict)) for one, verdict in self._checked.items()}
+        there, self.more = self._folder.look(SUFFIX, {one.name: -1 for one in self._checked} | {"": 0})
+        room, now = _ROOM, dict[SharedFile, HandinVerdict]()
+        for one in there:
+            key = msgspec.structs.replace(one, data=b"")
+            if (verdict := self._checked.get(key)) is None:
+                room -= max(one.size, _LEAST) if len(one.data) < one.size <= MOST_BYTES else 0
+                verdict = self._verdict(one) if room >= 0 else _LATER
+            now[key] = verdict
+        self._checked = {one: verdict for one, verdict in now.items() if verdict is not _LATER}
+        rows = class_rows([(one.name, verdict) for one, verdict in now.items()])
+        found = {one.name: (one, self._late(one, verdict)) for one, verdict in now.items()}
         return [_handed_in(row, *found[row.file]) for row in rows]
 
     def _verdict(self, one: SharedFile) -> HandinVerdict:
@@ -227,7 +255,9 @@ class HandInFolder:
                 raise problem("handin.read", f"{one.name} is not read: {why}.", "Ask for the file again.", one.name)
             with tempfile.TemporaryDirectory(prefix="clew-class-") as into:
                 path = Path(into, "hand-in" + SUFFIX)
-                self._folder.fetch(one, path)
+                path.write_bytes(one.data)
+                if len(one.data) < one.size:
+                    self._folder.fetch(one, path)
                 verdict = self._check(path)
                 return msgspec.structs.replace(verdict, notes=(*verdict.notes, *self._left_out(verdict.facts)))
         except ProblemError as error:

@@ -44,16 +44,16 @@ class SharedFile(msgspec.Struct, frozen=True):
 
 class Rights(msgspec.Struct, frozen=True):
     """Who may do what in the folder. ``listed``: an access list says who reads new files, ``shown``: others than its
-    owner do; ``ours``: this account is in the folder's group."""
+    owner do; ``ours``: the folder's group has other students; ``loose``: those may put another folder in its place."""
 
     folder: bool
     mode: int
     owner: str
-    mine: bool
     ours: bool
     listed: bool
     posix: bool
     shown: bool = False
+    loose: bool = False
 
     def problem(self, path: str) -> Problem | None:
         """Says why nothing of a student's own may be written there; None if it may, or nobody can tell."""
@@ -62,12 +62,10 @@ class Rights(msgspec.Struct, frozen=True):
         if not self.posix:  # the rights of a network drive are its server's
             return None
         lists = self.mode & _OTHERS_LIST or (self.mode & _GROUP_LISTS and not self.listed)
-        teachers = (self.listed and not self.shown) or (
-            not self.listed and self.mode & _SET_GROUP and (self.mine or not self.ours)
-        )
-        if self.mode & _STICKY and teachers and not lists:
+        teachers = not self.shown if self.listed else self.mode & _SET_GROUP and not self.ours
+        if self.mode & _STICKY and teachers and not lists and not self.loose:
             return None
-        can = "read" if self.mode & _STICKY else "remove"
+        can = "replace the folder and read" if self.loose else "read" if self.mode & _STICKY else "remove"
         text = f"{path} does not protect its files: other students could {can} yours."
         return Problem("board.rights", text, "The teacher makes one that does: clew course board", path)
 
@@ -98,8 +96,8 @@ class SharedFolder:
         with path.open("wb") as file:
             while (offset := file.tell()) < one.size:
                 words = {"offsets": {one.name: offset}, "files": 1, "size": one.size, "room": _PIECE}
-                (part,) = self._do("look", suffix=f"={one.name}", **words)["files"]
-                data = msgspec.convert(part, SharedFile).data
+                found = self._do("look", suffix=f"={one.name}", **words)["files"]
+                data = msgspec.convert(found, list[SharedFile])[0].data if found else b""
                 if not data:
                     raise problem("board.damaged", f"{one.name} changed meanwhile.", "Try again.", one.name)
                 file.write(data)
@@ -149,7 +147,7 @@ class SharedFolder:
             program = files("clew_gui.deploy").joinpath("folder_there.py").read_text(encoding="utf-8")
             asked = msgspec.json.encode(question) + b"\n"
             done = connection.run(("python3", "-I", "-c", program + _CALL), stdin=asked)
-            answer = read_answer(done.out, "clew:")
+            answer = read_answer(done.out, "\nclew:")  # no name of a file has such a line in JSON
             if answer is None:
                 text = f"{connection.title} could not look into {self.place.path}: {done.said.strip()[-300:] or 'late'}"
                 raise problem("board.python", text, "It needs python3 on its login node.", self.place.path)

@@ -36,7 +36,7 @@ def owner_of(uid: int) -> str:
 
 def opened(folder: Path, name: str, flags: int) -> int:
     """A regular file of the folder itself. Raises ``OSError``."""
-    if name != Path(name).name or name == "..":
+    if name != Path(name).name or name == ".." or not name.isprintable():
         raise OSError(errno.EINVAL, "it is no name of a file", name)
     handle = os.open(str(folder / name), flags | _SAFE, _OWN_MODE)
     state = os.fstat(handle)
@@ -47,28 +47,37 @@ def opened(folder: Path, name: str, flags: int) -> int:
 
 
 def look(folder: Path, suffix: str, offsets: "dict[str, int]", files: int, size: int, room: int) -> "dict[str, Any]":
-    """All files that end so, with owner, size and time, and what each has behind its offset: at most ``files`` of them,
-    ``size`` bytes of one and ``room`` of all. A file without an offset is only listed."""
-    there = [suffix[1:]] if suffix.startswith("=") else [path.name for path in folder.iterdir()]
-    names = sorted(name for name in there if name.endswith(suffix.lstrip("=")) and not name.startswith("."))
+    """All files that end so (after ``=`` the one of that name), with owner, size and time, and what each has behind its
+    offset: at most ``files`` of them, ``size`` bytes of one and ``room`` of all. A file without an offset is only
+    listed. One of each account comes first, then a second: with many files nobody crowds out the others."""
+    turns: list[tuple[int, str, int]] = []
+    counts: dict[int, int] = {}
+    for path in [folder / suffix[1:]] if suffix.startswith("=") else sorted(folder.iterdir()):
+        with suppress(FileNotFoundError):  # it was removed meanwhile
+            if path.name.endswith(suffix.lstrip("=")) and not path.name.startswith("."):
+                owner = path.lstat().st_uid
+                counts[owner] = counts.get(owner, 0) + 1
+                turns.append((counts[owner], path.name, owner))
     found: list[dict[str, Any]] = []
-    for name in names[:files]:
+    for _, name, owner in sorted(turns)[:files]:
+        text = name.encode("utf-8", "backslashreplace").decode("utf-8")
+        one: dict[str, Any] = {"name": text, "owner": owner_of(owner)}
+        found.append(one)
         try:
             handle = opened(folder, name, os.O_RDONLY)
         except OSError as error:
-            found.append({"name": name, "refused": error.strerror or str(error)})
+            one["refused"] = error.strerror or str(error)
             continue
         with os.fdopen(handle, "rb") as file:
             state = os.fstat(handle)
-            one = {"name": name, "owner": owner_of(state.st_uid), "size": state.st_size, "time": changed(state)}
+            one.update(owner=owner_of(state.st_uid), size=state.st_size, time=changed(state))
             offset = offsets.get(name, offsets.get("", -1))
             if 0 <= offset < min(state.st_size, size) and room > 0:
                 file.seek(offset)
                 data = file.read(min(size - offset, room))
                 room -= len(data)
                 one["data"] = base64.b64encode(data).decode()
-            found.append(one)
-    return {"files": found, "more": max(0, len(names) - files)}
+    return {"files": found, "more": max(0, len(turns) - files)}
 
 
 def changed(state: os.stat_result) -> float:
@@ -87,20 +96,40 @@ def others_read(folder: Path, owner: int, groups: "list[int]") -> "bool | None":
     return any(tag in (4, 32) or (tag == 2 and who != owner) or (tag == 8 and who in groups) for tag, who in readers)
 
 
+def _is_own(gid: int) -> bool:
+    """Whether a group is this account's own and has no other members."""
+    with suppress(KeyError):
+        group, me = import_module("grp").getgrgid(gid), import_module("pwd").getpwuid(_posix.getuid())
+        return bool(group.gr_name == me.pw_name) and not set(group.gr_mem) - {me.pw_name}
+    return False
+
+
+def _replaceable(folder: Path, groups: "list[int]") -> bool:
+    """Whether others may put another folder in its place."""
+    above = folder.parent.resolve()
+    return any(
+        not state.st_mode & stat.S_ISVTX
+        and bool(state.st_mode & stat.S_IWOTH or (state.st_mode & stat.S_IWGRP and state.st_gid in groups))
+        for state in (path.stat() for path in (above, *above.parents))
+    )
+
+
 def rights(folder: Path) -> "dict[str, Any]":
     """Who may do what in the folder, as far as the system says."""
     state = folder.lstat()
     mine = bool(getattr(os, "getuid", lambda: state.st_uid)() == state.st_uid)
     groups: list[int] = getattr(os, "getgroups", list)()
-    listed = others_read(folder, state.st_uid, [] if mine else groups)
+    if mine:  # a teacher is in the teachers' group; but what all accounts have as their first one is no such group
+        groups = [gid for gid in [getattr(os, "getgid", lambda: 0)()] if os.name == "posix" and not _is_own(gid)]
+    listed = others_read(folder, state.st_uid, groups)
     return {
         "folder": stat.S_ISDIR(state.st_mode),
         "mode": stat.S_IMODE(state.st_mode),
         "owner": owner_of(state.st_uid),
-        "mine": mine,
         "ours": state.st_gid in groups,
         "listed": listed is not None,
         "shown": bool(listed),
+        "loose": os.name == "posix" and _replaceable(folder, groups),
         "posix": os.name == "posix",
     }
 
@@ -110,23 +139,16 @@ def make(folder: Path, group: str, students: str) -> "dict[str, Any]":
     have put, and only the teacher, or ``group``, reads it. With an access list where the system has such; else by the
     group, which must be a teacher's own. Only ``students``, a group, may write if it is named."""
     grp, me = import_module("grp"), import_module("pwd").getpwuid(_posix.getuid())
-    folder.mkdir(mode=0o700)
     wanted = grp.getgrnam(group) if group else grp.getgrgid(me.pw_gid)
+    folder.mkdir(mode=0o700)
     try:
         setfacl = shutil.which("setfacl")
         reader = f"g:{group}" if group else f"u:{me.pw_name}"
-        rules = ",".join([reader + ":rwx", *([f"g:{students}:wx"] if students else [])])
-        default = f"u::rw,g::-,o::-,{reader}:r,m::r"
+        rules = f"{reader}:rwx,{f'g:{students}:wx,' if students else ''}d:u::rw,d:g::-,d:o::-,d:{reader}:r,d:m::r"
         folder.chmod(0o1700 if students else 0o1733)
-        if setfacl and all(
-            subprocess.run(
-                [setfacl, *words, "--", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-            ).returncode
-            == 0
-            for words in (["-m", rules], ["-d", "-m", default])
-        ):
+        if setfacl and not subprocess.call([setfacl, "-m", rules, "--", str(folder)], stderr=subprocess.DEVNULL):
             return rights(folder)
-        if students or not (group or (wanted.gr_name == me.pw_name and not set(wanted.gr_mem) - {me.pw_name})):
+        if students or not (group or _is_own(wanted.gr_gid)):
             raise OSError(errno.EPERM, f"no access lists here, and the group {wanted.gr_name} has other members")
         _posix.chown(str(folder), -1, wanted.gr_gid)
         folder.chmod(0o3733)
@@ -182,5 +204,7 @@ def answer(question: "dict[str, Any]") -> "dict[str, Any]":
         return todo[words.pop("do")](folder, **words)
     except OSError as error:
         return {"refused": error.strerror or str(error)}
+    except KeyError as error:
+        return {"refused": f"there is no such account or group: {error}"}
     except ImportError:
         return {"refused": "this system has no accounts whose rights would protect it"}

@@ -26,6 +26,7 @@ _NEEDED: Mapping[str, str] = {
     "/usr/bin/nsenter": "util-linux",
     "/usr/bin/ps": "procps",
     "/usr/bin/tcsh": "tcsh",
+    "/usr/bin/setfacl": "acl",
 }
 """A file of each package; it does not matter who installed the file."""
 

@@ -145,6 +145,14 @@ CLASSMATE = User(
     "$6$minicluster$ilCZ3CLoBw8SK6W3pbVxio2TTfk6hzbVufj6JN7vRlGGMHaATpwegXIAZsvu9/j5yijpfQ45tdcN1mFCIKUjv0",
     "MJQXIY3IONUXUZJRGI4DQMBR",
 )
+TEACHER = User(
+    "teacher",
+    20004,
+    Group("teacher", 20004),
+    "early-stopping-7",
+    "$6$minicluster$6YDjY59v6jx.WHVTQmbQB9WXXkDlbbFNr3nzwanBmzCNmC9mzBwhdUb5k0j9c/t8SQrnUWX17K0Hxrcfi2OcK0",
+    "KRSWCY3IMVZUIZLFOBWHSMJV",
+)
 _TENSORFLOW = ("tensorflow-cpu", "tensorflow", "keras")
 
 COURSES = Profile(
@@ -159,7 +167,7 @@ COURSES = Profile(
     nodes=("node1", "node2", "node3"),
     ports={"ssh": 22, "otp": 2222},
     known_hosts=True,
-    users=_users(STUDENT, CLASSMATE),
+    users=_users(STUDENT, CLASSMATE, TEACHER),
     homes="/home",
     home_mode="700",
     software="/opt/site",

@@ -8,11 +8,13 @@ import struct
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from clew_gui.courses import board as board_module
+from clew_gui.courses import shared_folder
 from clew_gui.courses.board import LINE_BYTES, SUFFIX, Board, BoardLine, Member, Sharing, fold_line, line_of
 from clew_gui.courses.course import SharedPlace
 from clew_gui.courses.shared_folder import MOST_BYTES, Rights, SharedFolder
@@ -196,9 +198,47 @@ def test_a_huge_file_is_read_up_to_its_limit(folder: SharedFolder) -> None:
     for _ in range(3):
         seen.refresh()
     assert sum(size for size, _ in seen._read.values()) == MOST_BYTES
+    assert seen.members[f"a{SUFFIX}"].strange > 0
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "", "a/b"])
+def test_names_that_are_no_text_are_said_and_break_nothing(folder: SharedFolder) -> None:
+    for name in (b"\xff", b"\x1b[31m", b"\nclew:{}\n", b"clew:{}"):
+        Path(os.fsdecode(os.fsencode(folder.place.path) + b"/" + name + SUFFIX.encode())).write_bytes(b"x")
+    seen = Board(folder)
+    for _ in range(2):
+        seen.refresh()
+    assert [bool(member.refused) for member in seen.members.values()] == [True, True, False, True]
+    assert all(member.owner for member in seen.members.values())
+    msgspec.json.encode(list(seen.members.values()))
+
+
+def test_nobody_crowds_out_the_others(folder: SharedFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        at(folder, f"{number}{SUFFIX}").write_bytes(b"x" * 2_000)
+    one = sharing(tmp_path)
+    one.send(folder)
+    assert one.member is not None
+    os.chown(at(folder, one.member.file), 4711, -1)
+    monkeypatch.setattr(shared_folder, "MOST_FILES", 10)
+    monkeypatch.setattr(shared_folder, "_ROOM", 3_000)
+    seen = Board(folder)
+    seen.refresh()
+    assert (len(seen.members), seen.more) == (10, 21)
+    assert seen.members[one.member.file].name == "Ada"
+
+
+def test_a_file_is_fetched_though_another_name_ends_as_its_own(tmp_path: Path, folder: SharedFolder) -> None:
+    at(folder, "a-course.zip").write_bytes(b"theirs")
+    at(folder, "course.zip").write_bytes(b"mine")
+    one = next(one for one in folder.look("course.zip", {})[0] if one.name == "course.zip")
+    folder.fetch(one, tmp_path / "here")
+    assert (tmp_path / "here").read_bytes() == b"mine"
+    at(folder, "course.zip").unlink()
+    with pytest.raises(ProblemError, match="changed meanwhile"):
+        folder.fetch(one, tmp_path / "here")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "", "a/b", "a\n", "\udcff"])
 def test_no_name_leaves_the_folder(folder: SharedFolder, name: str) -> None:
     with pytest.raises(ProblemError, match=r"no name of a file|Is a directory|no file"):
         folder.append(name, 0, b"x")
@@ -227,8 +267,58 @@ def test_a_planted_file_is_not_written_to(tmp_path: Path, folder: SharedFolder) 
     ],
 )
 def test_only_a_folder_that_protects_its_files_is_written_to(mode: int, listed: bool, ours: bool, safe: bool) -> None:
-    rights = Rights(folder=True, mode=mode, owner="t", mine=False, ours=ours, listed=listed, posix=True)
+    rights = Rights(folder=True, mode=mode, owner="t", ours=ours, listed=listed, posix=True)
     assert (rights.problem("/b") is None) == safe
+
+
+def test_a_folder_that_others_can_replace_is_not_written_to(folder: SharedFolder) -> None:
+    folder.checked()
+    above = Path(folder.place.path).parent
+    above.chmod(0o777)
+    with pytest.raises(ProblemError, match="could replace the folder and read yours"):
+        folder.checked()
+    above.chmod(0o1777)
+    folder.checked()
+
+
+ENTRIES = {
+    "u::": (1, 6, -1),
+    "g::": (4, 0, -1),
+    "u:0": (2, 4, 0),
+    "g:9": (8, 4, 9),
+    "m::": (16, 4, -1),
+    "o::": (32, 0, -1),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "groups", "listed"),
+    [
+        ({}, {20}, True),  # a teacher, and a group of teachers
+        ({}, {9, 20}, False),  # the group that reads is the student's own
+        ({"g::": (4, 4, -1)}, {20}, False),  # each file's group reads it
+    ],
+)
+def test_a_list_that_lets_classmates_read_protects_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changed: dict[str, tuple[int, int, int]],
+    groups: set[int],
+    listed: bool,
+) -> None:
+    entries = b"".join(struct.pack("<HHi", *entry) for entry in (ENTRIES | changed).values())
+    monkeypatch.setattr(os, "getxattr", lambda _path, _name: b"\2\0\0\0" + entries)
+    monkeypatch.setattr(os, "getgroups", lambda: list(groups))
+    monkeypatch.setattr(os, "getgid", lambda: 20)
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    tmp_path.chmod(0o1773)
+    assert answer({"do": "rights", "folder": str(tmp_path)})["shown"] is not listed
+
+
+def test_a_group_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="no such account or group"):
+        SharedFolder(SharedPlace("", str(tmp_path / "board"))).make(group="nobody-has-this")
+    assert not (tmp_path / "board").exists()
 
 
 def test_a_hand_in_arrives_whole_and_replaces_the_earlier_one(tmp_path: Path, folder: SharedFolder) -> None:

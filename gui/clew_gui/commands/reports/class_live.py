@@ -14,7 +14,7 @@ from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext
 from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.board import Board
-from clew_gui.courses.class_view import HandInFolder, StudentRow, class_table, class_view
+from clew_gui.courses.class_view import HandInFolder, StudentRow, class_table, class_view, shortened
 from clew_gui.courses.course import Course
 from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
@@ -56,7 +56,8 @@ def class_of_course(
                 continue
             members = board.members.values() if board is not None else ()
             rows = class_view(course, known, members, handed, time.time())
-            _show(context, course, known, rows, options)
+            more = sum(one.more for one in (board, files) if one is not None)
+            _show(context, course, known, rows, more, options)
             if not options.live or options.json:
                 return OK if all(one.ok for one in handed) else FAILED
             time.sleep(EACH_S)
@@ -67,10 +68,11 @@ def _show(
     course: Course,
     known: Sequence[ExerciseCard],
     rows: Sequence[StudentRow],
+    more: int,
     options: argparse.Namespace,
 ) -> None:
     if options.json:
-        context.say_json({"course": course.id, "time": time.time(), "students": rows})
+        context.say_json({"course": course.id, "time": time.time(), "students": rows, "more": more})
         return
     heads, *lines = class_table(rows, known, names=not options.no_names)
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
@@ -79,5 +81,7 @@ def _show(
     context.say(f"{course.title}: {counted(len(rows), 'student')}, {sum(bool(row.stuck) for row in rows)} stuck")
     context.console().print(table)
     for row in () if options.no_names else rows:
-        for note in (*row.notes, *(f"{one.file}: {text}" for one in row.handed for text in one.notes)):
+        for note in shortened([*row.notes, *(f"{one.file}: {text}" for one in row.handed for text in one.notes)]):
             context.say(on_one_line(f"{row.name}: {note}"))
+    if more:
+        context.note(f"{more:,} more files are not read. Remove those that are not of the class.")
