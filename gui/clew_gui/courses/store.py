@@ -103,7 +103,10 @@ class Courses:
         store, own = site_store(self._places), self._folder / found.course.id
         names = (site_name(found.course.id, name) for name in found.sites)
         raise_all(
-            problem for name in names if own not in store.path(name).parents for problem in store.check_free(name)
+            problem
+            for name in names
+            if not (own / "known-sites" / f"{name}.toml").exists()  # then a person's changed copy is of the course's
+            for problem in store.check_free(name)
         )
 
     def _write(self, found: CourseFiles) -> None:

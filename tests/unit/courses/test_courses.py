@@ -8,6 +8,7 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -442,3 +443,13 @@ def test_a_damaged_file_is_refused_in_words(at: int, byte: int) -> None:
         path.write_bytes(data)
         with suppress(ProblemError):
             read_course(path)
+
+
+def test_a_changed_copy_of_a_site_does_not_refuse_the_course_of_next_week(home: Places) -> None:
+    """Who has another account name there has set it in a copy of his own."""
+    found = from_files(FILES, "course")
+    Courses(home).open(found, consent=True)
+    site_store(home).save("dl-2026-cluster", msgspec.structs.replace(found.sites["cluster"], user="ada"), replace=True)
+    later = FILES | {"course.toml": COURSE.replace("Deep learning", "Deeper learning").encode()}
+    assert not Courses(home).open(from_files(later, "course"), consent=True)
+    assert site_store(home).load("dl-2026-cluster").user == "ada"
