@@ -457,5 +457,5 @@ def test_an_access_list_that_shows_files_to_others_is_seen(
     data = b"\x02\0\0\0" + b"".join(struct.pack("<HHI", *one) for one in entries)
     monkeypatch.setattr(folder_there, "_posix", SimpleNamespace(getxattr=lambda *_: data))
     assert folder_there.others_read(Path("/b"), 7, [100]) is shown
-    rights = Rights(folder=True, mode=0o1773, owner="t", mine=False, ours=True, listed=True, posix=True, shown=shown)
+    rights = Rights(folder=True, mode=0o1773, owner="t", ours=True, listed=True, posix=True, shown=shown)
     assert (rights.problem("/b") is not None) == shown
