@@ -6,8 +6,6 @@ import argparse
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,10 +20,10 @@ from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.course import Course, SharedPlace, check_exercises, read_place, site_name
 from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
-from clew_gui.courses.shared_folder import SharedFolder, folder_of
+from clew_gui.courses.shared_folder import folder_of, shared_folder
 from clew_gui.courses.store import Courses, OpenCourse
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import ProblemError, os_refused, problem, raise_all
 from clew_shared.reading import read_run
 
 _ABOUT = f"""A course in one file: lessons with exercises, sites, where data and hand-ins are, the board of the class.
@@ -108,12 +106,10 @@ def _new(context: CommandContext, options: argparse.Namespace) -> int:
     if options.example:
         text = (_examples()[options.example] / COURSE).read_text(encoding="utf-8")
         text = text.replace(f'id = "{options.example}"', f'id = "{folder.name.lower()}"', 1)
-    try:
+    with os_refused("course.write", f"{folder} cannot be made", "Name a new folder."):
         (folder / "sites").mkdir(parents=True)
         (folder / "exercises").mkdir()
         (folder / COURSE).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise problem("course.write", f"{folder} cannot be made: {error.strerror}.", "Name a new folder.") from None
     context.say(f"{folder / COURSE} is the course. Site files go into sites, exercises of your own into exercises.")
     context.say(f"Then: clew course check {folder}")
     return OK
@@ -198,14 +194,14 @@ def _leave(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _stop_sharing(context: CommandContext, course: Course) -> None:
     sharing = Sharing(context.places.shared(course.id), course.board)
-    with ExitStack() as stack:
+    with site_connections(context.places) as connect:
         if sharing.member is not None:
-            sharing.leave(folder_of(course, course.board, site_connections(context.places, stack)))
+            sharing.leave(folder_of(course, course.board, connect))
 
 
 def _board(context: CommandContext, options: argparse.Namespace) -> int:
-    with ExitStack() as stack:
-        folder = _shared(context, stack, read_place(options.what))
+    with site_connections(context.places) as connect:
+        folder = shared_folder(read_place(options.what), connect)
         try:
             rights = folder.make(options.group, options.students)
             context.say(f"{options.what} is there now.")
@@ -219,10 +215,6 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
     return OK
 
 
-def _shared(context: CommandContext, stack: ExitStack, place: SharedPlace) -> SharedFolder:
-    return SharedFolder(place, partial(site_connections(context.places, stack), place.site) if place.site else None)
-
-
 def _share(context: CommandContext, options: argparse.Namespace) -> int:
     course = Courses(context.places).followed("board")
     if options.stop:
@@ -230,8 +222,8 @@ def _share(context: CommandContext, options: argparse.Namespace) -> int:
         context.say("Nothing is shared any more, and what was shared is deleted.")
         return OK
     sharing = Sharing(context.places.shared(course.id), course.board)
-    with ExitStack() as stack:
-        folder = folder_of(course, course.board, site_connections(context.places, stack))
+    with site_connections(context.places) as connect:
+        folder = folder_of(course, course.board, connect)
         if options.name:
             sharing.join(options.name, options.curves, time.time())
         if (member := sharing.member) is None:
@@ -261,9 +253,9 @@ def _examples() -> dict[str, Path]:
 def _read(context: CommandContext, what: str) -> CourseFiles:
     """The course that a person named: a path, one on a site, or the id of an open one. Raises ``ProblemError``."""
     if (place := read_place(what)).site:
-        with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="clew-course-") as into:
+        with site_connections(context.places) as connect, tempfile.TemporaryDirectory(prefix="clew-course-") as into:
             above, _, name = place.path.rpartition("/")
-            folder = _shared(context, stack, SharedPlace(place.site, above or "/"))
+            folder = shared_folder(SharedPlace(place.site, above or "/"), connect)
             for one in folder.look(name, {})[0]:
                 if one.name == name and one.size <= MAX_BYTES and not one.refused:
                     folder.fetch(one, Path(into, name))

@@ -73,8 +73,12 @@ class Rights(msgspec.Struct, frozen=True):
 def folder_of(course: Course, text: str, connect: Callable[[str], SiteConnection]) -> SharedFolder:
     """The shared folder that a course names; ``connect`` gives the connection to one of a person's sites."""
     place = read_place(text)
-    site = site_name(course.id, place.site)
-    return SharedFolder(place, partial(connect, site) if place.site else None)
+    return shared_folder(place, lambda site: connect(site_name(course.id, site)))
+
+
+def shared_folder(place: SharedPlace, connect: Callable[[str], SiteConnection]) -> SharedFolder:
+    """The folder at a place, on a site that ``connect`` finds by its name, or on this computer."""
+    return SharedFolder(place, partial(connect, place.site) if place.site else None)
 
 
 class SharedFolder:

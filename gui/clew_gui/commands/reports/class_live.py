@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from rich.table import Table
@@ -36,8 +35,7 @@ def class_of_course(
     courses = Courses(context.places)
     current = courses.current()
     course = courses.followed("hand_in" if current is not None and not current.board else "board")
-    with ExitStack() as stack:
-        connect = site_connections(context.places, stack)
+    with site_connections(context.places) as connect:
         known = cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
         board = Board(folder_of(course, course.board, connect)) if course.board else None
         files = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -85,8 +84,8 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         from clew_gui.courses.class_view import send_hand_in
         from clew_gui.courses.shared_folder import folder_of
 
-        with ExitStack() as stack:
-            folder = folder_of(course, course.hand_in, site_connections(context.places, stack))
+        with site_connections(context.places) as connect:
+            folder = folder_of(course, course.hand_in, connect)
             receipt = send_hand_in(course, folder, path, made.facts, context.places.shared(course.id), time.time())
     with path.open("rb") as file:
         digest = digest_of(file)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
@@ -12,15 +13,14 @@ from clew_gui.ssh.prompts import AskOnce, headless_prompter
 from clew_shared.base.places import Places
 
 
-def site_connections(places: Places, stack: ExitStack) -> Callable[[str], SiteConnection]:
-    """Returns what gives the connection to a site by its name until ``stack`` ends. It may raise ``ProblemError``."""
-    opened: dict[str, SiteConnection] = {}
+@contextmanager
+def site_connections(places: Places) -> Iterator[Callable[[str], SiteConnection]]:
+    """Gives what connects to a site by its name, and closes all at the end. It may raise ``ProblemError``."""
     asker = AskOnce(headless_prompter(os.environ))
+    with ExitStack() as stack:
 
-    def connect(name: str) -> SiteConnection:
-        if name not in opened:
-            site = site_store(places).load(name)
-            opened[name] = stack.enter_context(closing(open_connection(name, site, places, asker)))
-        return opened[name]
+        @cache
+        def connect(name: str) -> SiteConnection:
+            return stack.enter_context(closing(open_connection(name, site_store(places).load(name), places, asker)))
 
-    return connect
+        yield connect

@@ -128,16 +128,12 @@ class CourseActions(QObject):
         dialog.open()
 
     def _leave(self, course: str) -> None:
-        found = self._courses.get(course).found
+        found, leave = self._courses.get(course).found, partial(self._do, lambda: self._courses.leave(course))
         sharing = Sharing(self._places.shared(course), found.course.board if found is not None else "")
         if found is None or sharing.member is None:
-            self._do(lambda: self._courses.leave(course))
-            return
-        folder = folder_of(found.course, found.course.board, partial(self._connect, True))
-        gone = partial(self._do, lambda: self._courses.leave(course))
-        call_elsewhere(
-            self, "leave", lambda: sharing.leave(folder), lambda _: gone(), self._window.messages.show_problems
-        )
+            leave()
+        else:
+            self._stop(found.course, sharing, leave)
 
     # --- The folders of a class ---------------------------------------------------------------------------------------
 
@@ -170,14 +166,11 @@ class CourseActions(QObject):
         messages = self._window.messages
         messages.show_note(f"Handing in to {course.hand_in}…")
 
-        def done(receipt: Receipt) -> None:
-            messages.show_note(receipt.words)
-
         def failed(problems: Sequence[Problem]) -> None:
             messages.show_problems(problems)
             save()
 
-        call_elsewhere(self, "hand in", send, done, failed)
+        call_elsewhere(self, "hand in", send, lambda receipt: messages.show_note(receipt.words), failed)
         return True
 
     # --- Sharing ------------------------------------------------------------------------------------------------------
@@ -198,25 +191,22 @@ class CourseActions(QObject):
         content = (name, curves, *((stop,) if member is not None else ()))
         dialog = Question(window, window.appearance, title, _SHARED, "Share", content=content)
         stop.clicked.connect(dialog.reject)
-        stop.clicked.connect(self._stop)
-        dialog.accepted.connect(lambda: self._join(sharing, name.text(), curves.isChecked()))
+        gone = partial(window.messages.show_note, "Nothing is shared any more, and what was shared is deleted.")
+        stop.clicked.connect(lambda: self._stop(course, sharing, gone))
+
+        def join() -> None:
+            self._do(lambda: sharing.join(name.text(), curves.isChecked(), time.time()))
+            self._do(lambda: self._note(sharing))
+            self._send(course, sharing, asked=True)
+
+        dialog.accepted.connect(join)
         dialog.open()
 
-    def _join(self, sharing: Sharing, name: str, curves: bool) -> None:
-        self._do(lambda: sharing.join(name, curves, time.time()))
-        self._do(lambda: self._note(sharing))
-        self._send(asked=True)
-
-    def _stop(self) -> None:
-        course, sharing = self._controller.model.course, self._sharing
-        if course is None or sharing is None:
-            return
-        folder, messages = self.folder(course, course.board, asked=True), self._window.messages
-
-        def gone(_: None) -> None:
-            messages.show_note("Nothing is shared any more, and what was shared is deleted.")
-
-        call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), gone, messages.show_problems)
+    def _stop(self, course: Course, sharing: Sharing, then: Callable[[], None]) -> None:
+        """Deletes what is shared with the class, and does the rest if that worked."""
+        folder = self.folder(course, course.board, asked=True)
+        failed = self._window.messages.show_problems
+        call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), lambda _: then(), failed)
 
     def _tick(self) -> None:
         self._seconds += 1
@@ -225,10 +215,11 @@ class CourseActions(QObject):
         followed = self._controller.model.course
         if local_settings(self._places).load().course != (followed.id if followed is not None else ""):
             self._follow()  # another program follows another course
-        if self._sharing is not None and self._sharing.member is not None:
+        course, sharing = self._controller.model.course, self._sharing
+        if course is not None and sharing is not None and sharing.member is not None:
             with suppress(ProblemError):  # of a full disk runs say so themselves
-                self._note(self._sharing)
-            self._send(asked=False)
+                self._note(sharing)
+            self._send(course, sharing, asked=False)
 
     def _note(self, sharing: Sharing) -> None:
         model, member, now = self._controller.model, sharing.member, time.time()
@@ -240,10 +231,9 @@ class CourseActions(QObject):
             if run.reading is None and run.spec.course and run.spec.student in ("", student_name(self._places))
         )
 
-    def _send(self, asked: bool) -> None:
+    def _send(self, course: Course, sharing: Sharing, asked: bool) -> None:
         """Brings the board up to date by the connection that is there; what cannot be sent now is sent later."""
-        course, sharing = self._controller.model.course, self._sharing
-        if course is None or sharing is None or self._work is not None or sharing.member is None:
+        if self._work is not None or sharing.member is None:
             return
         folder = self.folder(course, course.board, asked)
 
