@@ -58,7 +58,7 @@ def pulse_rows(history: History) -> tuple[PulseRow, ...]:
         _row("Processor", share, [_line("", *together(every, "cpu"))], 0.01, "%"),
         _row("Memory", lambda value: of_limit(value, limit or None), memory, *_size(memory)),
         _row("GPU", share, [_gpu(gpus, one, "use") for one in gpus], 0.01, "%", least=1.0),
-        _row("GPU memory", _bytes, on_gpus, *_size(on_gpus)),
+        _row("GPU memory", lambda value: in_bytes(round(value)), on_gpus, *_size(on_gpus)),
         _row("Power", "{:.0f} W".format, [*_power(hosts), *(_gpu(gpus, one, "power") for one in gpus)], 1.0, "W"),
         _row("Disk", _rate, _worth(disk), *_size(disk, "/s")),
         _row("Network", _rate, _worth(network), *_size(network, "/s")),
@@ -102,10 +102,6 @@ def _size(lines: Sequence[PlotLine], per: str = "") -> tuple[float, str]:
     most = _largest([line.y for line in lines])
     units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
     return next(((size, f"{name}{per}") for size, name in units if most >= size), (1.0, f"B{per}"))
-
-
-def _bytes(value: float) -> str:
-    return in_bytes(round(value))
 
 
 def _rate(value: float) -> str:

@@ -119,7 +119,7 @@ def _followed(diagnosis: Diagnosis, spec: JobSpec, ref: JobRef) -> CheckResult:
             if state.phase not in WAITING | NOT_KNOWN and began == math.inf:
                 began, deadline = now, now + ANSWER_S
         if found is None and began < math.inf:
-            if now - over >= LATE_S or _over(diagnosis, spec):
+            if now - over >= LATE_S or diagnosis.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0:
                 break
             if not said and now - began >= SAID_S:
                 said = True
@@ -146,10 +146,6 @@ def _waits(diagnosis: Diagnosis, state: JobState | None) -> CheckResult:
 def _waited_for(spec: JobSpec, seconds: float) -> str:
     where = f"It writes its answer into {spec.folder}, which the nodes must see as well."
     return f"The doctor's job has begun and has not answered yet. {where} Waiting for it, for at most {seconds:.0f} s."
-
-
-def _over(diagnosis: Diagnosis, spec: JobSpec) -> bool:
-    return diagnosis.sh('grep -qs "^state=ended" "$1"/record.*', spec.folder).code == 0
 
 
 def _silent(diagnosis: Diagnosis, spec: JobSpec, found: NodeAnswer | None) -> CheckResult:

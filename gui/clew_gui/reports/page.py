@@ -109,7 +109,7 @@ def render(report: LabReport, *, for_print: bool = False, figure_width: int = 60
         figures=_numbered(report),
         labels={run.id: run.label for run in facts.runs},
         metrics=_metrics,
-        settings=_setting_names,
+        settings=lambda runs: list(dict.fromkeys(name for run in runs for name in run.settings)),
         reached=sum(goal.reached for goal in facts.goals),
         tolerance=TOLERANCE_WORDS,
     )
@@ -127,18 +127,9 @@ def _metrics(runs: Sequence[RunFact]) -> list[tuple[str, list[MetricFact | None]
     return [(label, [known.get(name) for known in found]) for name, label in labels.items()]
 
 
-def _setting_names(runs: Sequence[RunFact]) -> list[str]:
-    return list(dict.fromkeys(name for run in runs for name in run.settings))
-
-
 def goal_mark(goal: GoalFact) -> str:
     """The sign of a goal, which is a shape and not a colour alone."""
     return "✓" if goal.reached else "–"
-
-
-def _harmless(value: object) -> object:
-    """Makes a value harmless before a template writes it; Jinja escapes the markup in it."""
-    return for_terminal(value) if type(value) is str else value
 
 
 @cache
@@ -149,5 +140,5 @@ def _template() -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters["mark"] = goal_mark
-    environment.finalize = _harmless
+    environment.finalize = lambda value: for_terminal(value) if type(value) is str else value
     return environment.from_string(files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8"))
