@@ -28,7 +28,7 @@ from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
 from clew_shared.cards import Catalogue
 from clew_shared.catalogue import find_card
 from clew_shared.journal.events import State
@@ -460,14 +460,11 @@ class RunManager:
 
 def _keep_changed(path: Path, spec: RunSpec | None) -> None:
     """Write the spec of an attempt that spreads otherwise than the one before; None: it does not."""
-    try:
+    with os_refused("run.folder", f"{path} cannot be written", "Make room, or move CLEW_HOME.", str(path)):
         if spec is None:
             path.unlink(missing_ok=True)  # of an attempt that left the queue before it began
         else:
             write_private(path, to_toml(spec).encode())
-    except OSError as error:
-        hint = "Make room, or move CLEW_HOME."
-        raise problem("run.folder", f"{path} cannot be written: {error}.", hint, str(path)) from None
 
 
 def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
@@ -478,12 +475,10 @@ def _entry(tracked: TrackedRun, attempt: int) -> QueueEntry:
 def _make_folder(path: Path, spec: RunSpec) -> RunFolder:
     """The folder of a new run with its spec, complete before its name appears."""
     folder = RunFolder(path)
-    try:
+    text, hint = f"The run folder {path} cannot be made", "Make room, or move CLEW_HOME."
+    with os_refused("run.folder", text, hint, str(path)):
         path.mkdir(parents=True, exist_ok=True)
         write_private(folder.spec, to_toml(spec).encode())
-    except OSError as error:
-        hint = "Make room, or move CLEW_HOME."
-        raise problem("run.folder", f"The run folder {path} cannot be made: {error}.", hint, str(path)) from None
     return folder
 
 

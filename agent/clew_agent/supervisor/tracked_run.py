@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clew_shared.base import operating_system
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import os_refused, problem
 from clew_shared.journal.events import Attempt, Seal
 from clew_shared.journal.files import Damage, FrameReader, Record, ends_sealed
 from clew_shared.journal.lifecycle import RunFold, RunState
@@ -140,12 +140,10 @@ class TrackedRun:
         )
 
     def _bytes(self, attempt: int, offset: int, count: int) -> bytes:
-        try:
-            with self.folder.journal(attempt).open("rb") as file:
-                file.seek(offset)
-                return file.read(count)
-        except OSError as error:
-            raise problem("fetch.read", f"Cannot read the journal of run {self.run}: {error}.") from None
+        refused = os_refused("fetch.read", f"Cannot read the journal of run {self.run}")
+        with refused, self.folder.journal(attempt).open("rb") as file:
+            file.seek(offset)
+            return file.read(count)
 
     def status(self, position: int, starting: bool, devices: tuple[str, ...] = ()) -> RunStatus:
         """Its line in a viewer's list; ``position`` in the queue, ``starting`` when its processes come up, ``devices``

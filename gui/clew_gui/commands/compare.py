@@ -223,7 +223,5 @@ def note(context: CommandContext, argv: Sequence[str]) -> int:
 
 def _keep(places: Places, run: str, wanted: RunNote) -> None:
     raise_all(note_problems(wanted, MAX_NAME))
-    try:
+    with os_refused("note.disk", "The note cannot be kept", "Free some space."):
         run_record(places).add(RunLine(run=run, note=wanted))
-    except OSError as error:
-        raise problem("note.disk", f"The note cannot be kept: {error}.", "Free some space.") from None

@@ -23,7 +23,7 @@ from clew_gui.sites.site_file import MAX_BYTES as MAX_SITE
 from clew_gui.sites.site_file import from_toml, to_toml
 from clew_shared.base.file_names import safe_path
 from clew_shared.base.foreign import read_file, replacing_whole, said
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import ProblemError, os_refused, problem, raise_all
 
 SUFFIX = ".clew-course"
 COURSE = "course.toml"
@@ -139,12 +139,10 @@ def unpacked(data: bytes) -> dict[str, bytes]:
 
 def write_course(path: Path, found: CourseFiles) -> Path:
     """Packs a course into one file, whole or not at all. Raises ``ProblemError``."""
-    try:
-        with replacing_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, data in sorted(found.files.items()):
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
-    except OSError as error:
-        raise problem("course.write", f"{path} cannot be written: {said(error)}.", "Choose another place.") from None
+    refused = os_refused("course.write", f"{path} cannot be written", "Choose another place.")
+    with refused, replacing_whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(found.files.items()):
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
     return path
 
 

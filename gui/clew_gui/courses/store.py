@@ -17,10 +17,9 @@ from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_file import to_toml
 from clew_gui.sites.store import site_store
 from clew_shared.base import operating_system
-from clew_shared.base.foreign import said
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
-from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
+from clew_shared.base.problem import Problem, ProblemError, did_you_mean, os_refused, problem, raise_all
 from clew_shared.base.remedies import turn_on
 
 
@@ -111,7 +110,8 @@ class Courses:
 
     def _write(self, found: CourseFiles) -> None:
         target = self._folder / found.course.id
-        try:
+        refused = f"The course cannot be kept in {self._folder}"
+        with os_refused("course.write", refused, "Make room on that disk.", str(self._folder)):
             make_private(self._folder)
             part = Path(tempfile.mkdtemp(prefix=f".{found.course.id}.", dir=self._folder))
             try:
@@ -135,9 +135,6 @@ class Courses:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
             shutil.rmtree(before, ignore_errors=True)
-        except OSError as error:
-            text = f"The course cannot be kept in {self._folder}: {said(error)}."
-            raise problem("course.write", text, "Make room on that disk.", str(self._folder)) from None
 
     def leave(self, course: str) -> None:
         """Forget a course: its exercises, its sites and what was approved of them go; runs and answers stay. Raises
@@ -147,10 +144,8 @@ class Courses:
             self.use("")
         if opened.found is not None:
             consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))
-        try:
+        with os_refused("course.write", f"{opened.folder} cannot be removed", where=course):
             shutil.rmtree(opened.folder)
-        except OSError as error:
-            raise problem("course.write", f"{opened.folder} cannot be removed: {said(error)}.", where=course) from None
 
 
 def _opened(folder: Path) -> OpenCourse:

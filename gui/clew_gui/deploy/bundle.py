@@ -8,12 +8,13 @@ import importlib.util
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from clew_shared.base.number_words import in_bytes
-from clew_shared.base.problem import Problem, ProblemError, problem, raise_all
+from clew_shared.base.problem import Problem, problem, raise_all
 from clew_shared.base.remedies import choose, path_on_site
 from clew_shared.catalogue import known_sets
 from clew_shared.data_sets import brought_as, packaged_file
@@ -112,14 +113,12 @@ class Upload:
 def _read_part(part: bytes | Path, size: int, offset: int, limit: int) -> bytes:
     if isinstance(part, bytes):
         return part[offset : offset + limit]
-    try:
+    with _readable(part):
         with part.open("rb") as file:
             file.seek(offset)
             data = file.read(limit)
         if len(data) == limit and part.stat().st_size == size:
             return data
-    except OSError as error:
-        raise _unreadable(part, error) from None
     text = f"{part} changed while it was brought to the site."
     raise problem("staging.changed", text, "Wait until it is written, then start again.", str(part))
 
@@ -131,13 +130,11 @@ def source_of(path: Path, report: Callable[[str], None]) -> Upload:
         text = f"There is no file or folder {path} on this computer."
         hint = "Choose it again, or say that it is a path on the site."
         raise problem("staging.absent", text, hint, str(path), choose("data"), path_on_site())
-    try:
+    with _readable(path):
         if path.is_dir():
             return _folder(path, list(_visible(path)), report)
         size = path.stat().st_size
         digest = _digest(path, size, report)
-    except OSError as error:
-        raise _unreadable(path, error) from None
     _check_names(path, [path.name])
     return Upload(path.name, [(path, size)], {path.name: digest}, digest)
 
@@ -153,7 +150,7 @@ def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
     folder = folder.resolve()
     if not folder.is_dir():
         raise problem("exercises.folder", f"There is no folder {folder}.", _CHECK, str(folder), choose("exercises"))
-    try:
+    with _readable(folder):
         paths = [path for path in _visible(folder) if path.suffix in _EXERCISE_KINDS]
         sizes = {path: path.stat().st_size for path in paths}
         if not any(path.suffix == ".py" and path.parent == folder for path in paths):
@@ -161,8 +158,6 @@ def exercises_of(folder: Path, report: Callable[[str], None]) -> Upload:
             raise problem("exercises.folder", text, _CHECK, str(folder), choose("exercises"))
         raise_all(_too_much(folder, sizes))
         return _folder(folder, paths, report)
-    except OSError as error:
-        raise _unreadable(folder, error) from None
 
 
 def _too_much(folder: Path, sizes: dict[Path, int]) -> Iterator[Problem]:
@@ -239,7 +234,11 @@ def _check_names(path: Path, names: list[str]) -> None:
         raise problem("staging.name", text, "Rename it.", str(path))
 
 
-def _unreadable(path: Path, error: OSError) -> ProblemError:
-    where = error.filename or path
-    text = f"{where} cannot be read: {error.strerror or error}."
-    return problem("staging.unreadable", text, "Check its permissions on this computer.", str(where))
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        text = f"{where} cannot be read: {error.strerror or error}."
+        raise problem("staging.unreadable", text, "Check its permissions on this computer.", str(where)) from None

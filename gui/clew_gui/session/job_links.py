@@ -17,7 +17,7 @@ from clew_gui.session.run_state import not_begun
 from clew_gui.session.runs import RunModel, RunTable
 from clew_gui.targets.target import Target
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, problem
+from clew_shared.base.problem import Problem, os_refused, problem
 from clew_shared.base.remedies import list_all
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.spec import RunSpec
@@ -170,10 +170,8 @@ class JobLinks:
         if model.news.is_past(time.time()):
             at = time.strftime("%H:%M", time.localtime(model.news.until))
             raise problem("job.over", f"The time of that allocation was up at {at}.", "Take another one.", job)
-        try:
+        with os_refused("session.disk", "The job cannot be recorded"):
             manager.book.note_runs(job, spec.run)
-        except OSError as error:
-            raise problem("session.disk", f"The job cannot be recorded: {error}.") from None
         model.runs.append(spec.run)
         return link
 

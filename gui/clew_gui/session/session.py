@@ -6,7 +6,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from clew_gui.session.summaries import Summaries
 from clew_gui.sites.site import LOCAL
 from clew_gui.targets.target import LocalTarget, Target
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError, problem, raise_all
+from clew_shared.base.problem import ProblemError, os_refused, problem, raise_all
 from clew_shared.base.remedies import list_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.catalogue import find_card
@@ -186,7 +186,7 @@ class Session:
         names = iter(sorted(str(uuid.uuid4()) for _ in specs))  # the job's agent begins runs in the order of their ids
         mine = [signed(self._places, spec) for spec in specs]
         named = [spec if spec.run else msgspec.structs.replace(spec, run=next(names)) for spec in mine]
-        try:
+        with self._recording():
             for spec in named:
                 if spec.run not in self.runs:
                     self._runs.mirror(spec.run).keep_spec(spec, lasting=False)
@@ -195,8 +195,6 @@ class Session:
                     self._start_here(spec, kept)
             else:
                 self._start_there(named, place)
-        except OSError as error:
-            raise self._unrecorded(error) from None
         with suppress(OSError):  # a disk is waited for when the agent is running already
             if kept:
                 self._record.settle()
@@ -204,10 +202,8 @@ class Session:
 
     def keep(self, run: str) -> None:
         """Give a try its number for good. Raises ``ProblemError`` if the disk refuses."""
-        try:
+        with self._recording():
             self._runs.number(self._known(run))
-        except OSError as error:
-            raise self._unrecorded(error) from None
 
     def discard(self, run: str) -> None:
         """End a try at once and remove it, here and at the agent. Raises ``ProblemError`` for a run that is kept, or if
@@ -236,8 +232,8 @@ class Session:
         started = self.start_runs(specs, place) if specs else ()
         return (*(model.id for model in models if model not in over), *started)
 
-    def _unrecorded(self, error: OSError) -> ProblemError:
-        return problem("session.disk", f"The run cannot be recorded in {self._places.mirrors}: {error}.")
+    def _recording(self) -> AbstractContextManager[None]:
+        return os_refused("session.disk", f"The run cannot be recorded in {self._places.mirrors}")
 
     def _start_there(self, specs: Sequence[RunSpec], place: Place) -> None:
         held = None
@@ -337,20 +333,16 @@ class Session:
         spec = self._runs.mirror(run).spec()
         if spec is None:
             raise problem("run.unknown", f"There is no run {run!r}.", "", run, list_all("runs"))
-        try:
+        with self._recording():
             self._runs.add(spec)
-        except OSError as error:
-            raise self._unrecorded(error) from None
 
     def open_recording(self, folder: Path) -> str:
         """List a run that has ended beside the others, as a recording that nobody acts on; its id here. Raises
         ``ProblemError`` where it cannot be read."""
         spec, history = read_recording(folder)
         if spec.run not in self.runs:
-            try:
+            with self._recording():
                 model = self._runs.add(spec, lasting=False)
-            except OSError as error:
-                raise self._unrecorded(error) from None
             model.history, model.folder, model.where, model.elsewhere = history, folder, "Recording", True
         return spec.run
 
@@ -384,10 +376,8 @@ class Session:
         self._check_live()
         model = self.runs[self._known(run)]
         raise_all(note_problems(note, MAX_NAME))
-        try:
+        with os_refused("session.disk", "The note cannot be kept"):
             self._record.add(RunLine(run=run, note=note))
-        except OSError as error:
-            raise problem("session.disk", f"The note cannot be kept: {error}.") from None
         model.note = note
 
     def forget(self, run: str, lasting: bool = True) -> None:
@@ -399,10 +389,8 @@ class Session:
         self._check_live()
         self._known(run)
         link = self.job_links.link(self.runs[run].link) or self.local_link
-        try:
+        with os_refused("session.disk", "The run cannot be taken out"):
             self._record.add(RunLine(run=run, forgotten=True), lasting)
-        except OSError as error:
-            raise problem("session.disk", f"The run cannot be taken out: {error}.") from None
         self._runs.drop(run)
         link.drop(run)
 

@@ -16,7 +16,7 @@ from clew_gui.commands.output import words
 from clew_gui.session.links.conversation import other_version
 from clew_gui.session.run_record import run_record
 from clew_gui.targets.target import LocalTarget
-from clew_shared.base.problem import Problem, ProblemError, problem
+from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
 from clew_shared.journal.lifecycle import TERMINAL, RunState
 from clew_shared.wire.channel import Channel, KeyPair
 from clew_shared.wire.messages import (
@@ -84,10 +84,8 @@ def connected_agent(context: CommandContext) -> Iterator[Ask]:
         raise problem("agent.absent", "No agent serves here, so nothing waits and nothing runs there.")
     sockets: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     with closing(target), sockets:
-        try:
+        with os_refused("link.key", "The key for the agent cannot be written"):
             target.authorize(f"command-{keys.public.encode().hex()[:16]}", keys.public)
-        except OSError as error:
-            raise problem("link.key", f"The key for the agent cannot be written: {error}.") from None
         with closing(Channel(sockets, address.address, address.port, address.public_key, keys)) as channel:
 
             def ask(request: Request) -> AnyReply:
