@@ -239,12 +239,9 @@ class SiteActions(QObject):
 
     def _with_kept(self, name: str, act: Callable[[Site], object]) -> None:
         """Do something with a site that is kept, once its shell commands are approved."""
-        try:
+        with self._controller.refusals():
             site = self._store.load(name)
-        except ProblemError as error:
-            self._controller.show_problems(error.problems)
-            return
-        self._starter.with_consent(name, site, lambda: act(site))
+            self._starter.with_consent(name, site, lambda: act(site))
 
     def find(self, name: str, site: Site, dialog: SitesDialog) -> None:
         """Find out which scheduler a site has; the site may not be saved yet."""

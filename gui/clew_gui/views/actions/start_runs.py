@@ -16,7 +16,7 @@ from clew_gui.sites.site import Site, title_of
 from clew_gui.views.sites.background import Failed, call_elsewhere
 from clew_gui.views.sites.prompts import consent_question, missing_consents
 from clew_shared.base.places import Places
-from clew_shared.base.problem import Problem, ProblemError
+from clew_shared.base.problem import Problem
 from clew_shared.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -76,12 +76,9 @@ class RunStarter:
             dialog.open()
 
         def agreed(words: tuple[OwnWords, ...]) -> None:
-            try:
+            with self._controller.refusals():
                 consents(self._places).give(words)
-            except ProblemError as error:
-                self._controller.show_problems(error.problems)
-                return
-            then()
+                then()
 
         def failed(problems: tuple[Problem, ...]) -> None:
             self._controller.show_problems(problems)
