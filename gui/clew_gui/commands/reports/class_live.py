@@ -50,14 +50,13 @@ def class_of_course(
                 if not options.live:
                     raise
                 context.report(error.problems[0])
-                time.sleep(EACH_S)
-                continue
-            members = board.members.values() if board is not None else ()
-            rows = class_view(course, known, members, handed, time.time())
-            more = sum(one.more for one in (board, files) if one is not None)
-            _show(context, course, known, rows, more, options)
-            if not options.live or options.json:
-                return OK if all(one.ok for one in handed) else FAILED
+            else:
+                members = board.members.values() if board is not None else ()
+                rows = class_view(course, known, members, handed, time.time())
+                more = sum(one.more for one in (board, files) if one is not None)
+                _show(context, course, known, rows, more, options)
+                if not options.live or options.json:
+                    return OK if all(one.ok for one in handed) else FAILED
             time.sleep(EACH_S)
 
 

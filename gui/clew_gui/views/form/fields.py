@@ -481,9 +481,17 @@ def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
     """A plain choice: (key, text) pairs."""
     box = Combo()
     box.setAccessibleName(name)
-    for key, text in options:
-        box.addItem(text, key)
+    offer(box, options)
     return box
+
+
+def offer(box: QComboBox, options: Sequence[tuple[str, str]], chosen: str = "") -> None:
+    """Offer (key, text) pairs, and choose by key; the list is filled again only if it is another one."""
+    if [(box.itemData(place), box.itemText(place)) for place in range(box.count())] != list(options):
+        box.clear()
+        for key, text in options:
+            box.addItem(text, key)
+    box.setCurrentIndex(max(0, box.findData(chosen)))
 
 
 def choose_quietly(box: QComboBox, key: str) -> None:

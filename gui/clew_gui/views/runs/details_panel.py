@@ -15,7 +15,7 @@ from clew_gui.jobs.job import use_words
 from clew_gui.session.runs import RunModel
 from clew_gui.study.trace import most_expensive_words, trace_words
 from clew_gui.study.usage import usage_words
-from clew_gui.views.form.fields import combo
+from clew_gui.views.form.fields import combo, offer
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.parts import Appearance, Button, column, label, row
 from clew_gui.views.theme.tables import ReadOnlyTable
@@ -110,17 +110,10 @@ class DetailsPanel(QWidget):
         line = row(beside, self.others, self.difference, None, self.note, copy, gap=8, margins=(16, 4, 12, 4))
         column(line, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
         self._lines: list[Detail] = []
-        self._choices: list[tuple[str, str]] = []
 
     def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:
         """Show these lines of the run called ``title``, and what it may be compared with: ids and titles."""
-        if list(choices) != self._choices:
-            self._choices = list(choices)
-            self.others.clear()
-            self.others.addItem("No other run", "")
-            for run, name in choices:
-                self.others.addItem(name, run)
-        self.others.setCurrentIndex(max(self.others.findData(other), 0))
+        offer(self.others, [("", "No other run"), *choices], other)
         beside = self.others.currentText() if other else ""
         heads = ["", title, beside]
         self.table.setHorizontalHeaderLabels(heads)

@@ -33,7 +33,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES, pen_of
-from clew_gui.views.form.fields import NumberEdit, keep_from_wheel
+from clew_gui.views.form.fields import NumberEdit, keep_from_wheel, offer
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import call_elsewhere
@@ -250,12 +250,7 @@ class CompareTab(Tab):
         )
 
     def _fill(self, combo: QComboBox, choices: Sequence[tuple[str, str]]) -> None:
-        if [(combo.itemData(k), combo.itemText(k)) for k in range(combo.count())] == list(choices):
-            return
-        combo.clear()
-        for name, title in choices:
-            combo.addItem(title, name)
-        combo.setCurrentIndex(max(combo.findData(self._chosen.get(combo, "")), 0))
+        offer(combo, choices, self._chosen.get(combo, ""))
 
     # --- Showing ------------------------------------------------------------------------------------------------------
 
