@@ -86,11 +86,13 @@ def long_names_refused() -> Iterator[None]:
 
 @contextmanager
 def os_refused(code: str, text: str, hint: str = "", where: str = "") -> Iterator[None]:
-    """Refuse what the operating system refuses within: ``text``, and its reason. Raises ``ProblemError``."""
+    """Refuse what the operating system refuses within: ``text``, its reason, and its path where there is no ``where``.
+    Raises ``ProblemError``."""
     try:
         yield
     except OSError as error:
-        raise problem(code, f"{text}: {error.strerror or error}.", hint, where) from None
+        path = f" ({error.filename})" if error.filename and not where else ""
+        raise problem(code, f"{text}: {error.strerror or error}{path}.", hint, where) from None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
