@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from clew_gui.charts.kit.lines import LinesPlot, PlotAxis, PlotLine
-from clew_gui.charts.kit.ticks import Span, XUnit, linear_ticks, x_ticks
+from clew_gui.charts.kit.ticks import Span, XUnit, linear_ticks, log_ticks, x_ticks
 from clew_shared.base.number_words import quantity
 from clew_shared.cards import MetricSpec
 
@@ -16,10 +16,12 @@ Points = Sequence[tuple[int, float]]
 
 def class_race(curves: Mapping[str, Points], metric: MetricSpec, chosen: str = "") -> LinesPlot | None:
     """The chart of ``curves``, (step, value) pairs by name; ``chosen`` stands out. None where nobody shares one."""
+    log = metric.better == "lower" and all(value > 0 for points in curves.values() for _, value in points)
     lines = []
     for number, (name, points) in enumerate(sorted(curves.items())):
         steps, values = (np.asarray(one, dtype=float) for one in zip(*points, strict=True))
         best = np.minimum.accumulate(values) if metric.better == "lower" else np.maximum.accumulate(values)
+        drawn = np.log10(best) if log else best
         words = [
             f"{quantity(float(value), metric.format)} at step {step:,.0f}"
             for step, value in zip(steps, best, strict=True)
@@ -27,7 +29,7 @@ def class_race(curves: Mapping[str, Points], metric: MetricSpec, chosen: str = "
         index = number if chosen in ("", name) else -1
         last = quantity(float(best[-1]), metric.format)
         lines.append(
-            PlotLine(name, steps, best, last, words.__getitem__, index, strong=name == chosen and chosen != "")
+            PlotLine(name, steps, drawn, last, words.__getitem__, index, strong=name == chosen and chosen != "")
         )
     if not lines:
         return None
@@ -35,6 +37,6 @@ def class_race(curves: Mapping[str, Points], metric: MetricSpec, chosen: str = "
     room = 0.05 * (max(ends) - min(ends)) or 0.05
     x = Span(0.0, max(float(line.x[-1]) for line in lines) * 1.02 or 1.0)
     y = Span(min(ends) - room, max(ends) + room)
-    axis = PlotAxis(y, linear_ticks(y, 5, metric.format))
+    axis = PlotAxis(y, (log_ticks if log else linear_ticks)(y, 5, metric.format))
     title = f"{metric.label}, everybody's best so far"
     return LinesPlot(title, PlotAxis(x, x_ticks(x, 6, XUnit.STEP, log=False)), axis, tuple(lines))

@@ -24,7 +24,7 @@ def catalogue(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--exercises", metavar="DIR", help="add your own exercises, the files in this folder")
     parser.add_argument("--json", action="store_true", help="the cards as one line of JSON")
     options = parser.parse_args(list(argv))
-    known = cards(context.places, options.exercises)
+    known = cards(context.places, options.exercises, [options.exercise] if options.exercise else ())
     chosen = find_card(known.exercises, options.exercise) if options.exercise else None
     if options.json:
         context.say_json(chosen or known)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.table import Table
 
 from clew_gui.base.kept_spec import kept_spec
-from clew_gui.base.student import student_name
+from clew_gui.base.student import keep_student, student_name
 from clew_gui.commands.agent_program import cards, catalogue
 from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, kept_runs
@@ -119,15 +119,13 @@ def _check(context: CommandContext, options: argparse.Namespace) -> int:
     found = _read(context, options.what)
     folder = Path(options.what) / "exercises"
     own = str(folder) if options.consent and folder.is_dir() else None
-    if found.programs and own is None:
-        context.note(
-            "The exercises of its own are not checked: give --consent, and its folder, to run their files here."
-        )
-    else:
-        raise_all(check_exercises(found.course, catalogue(context.places, own)))
+    seen = own is not None or not found.programs
+    raise_all(check_exercises(found.course, catalogue(context.places, own), whole=seen))
     for name in found.left_out:
         context.note(f"Not a part of the course: {on_one_line(name)}")
     context.say(f"{found.course.title}: {len(list(found.course.assigned()))} exercises, nothing is wrong.")
+    if not seen:
+        context.say("Those of its own were not checked: give --consent, and its folder, to run their files here.")
     return OK
 
 
@@ -226,6 +224,7 @@ def _share(context: CommandContext, options: argparse.Namespace) -> int:
         folder = folder_of(course, course.board, connect)
         if options.name:
             sharing.join(options.name, options.curves, time.time())
+            keep_student(context.places, student_name(context.places) or options.name)
         if (member := sharing.member) is None:
             raise problem("board.name", "You have not joined the board.", 'Join: --name "Anna Example"', "name")
         known = {

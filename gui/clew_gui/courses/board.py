@@ -138,14 +138,14 @@ def headline(card: ExerciseCard) -> MetricSpec | None:
 
 
 def _plain(value: float) -> float | None:
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+    return float(f"{value:.6g}") if abs(value) < _MOST_VALUE else None
 
 
 def _points(history: History, metric: str) -> tuple[tuple[int, float], ...]:
     column = history.column(metric)
     every = max(1, math.ceil(len(column.values) / _POINTS))
     pairs = zip(column.steps[::-every][::-1], column.values[::-every][::-1], strict=True)
-    return tuple((int(step), float(f"{value:.5g}")) for step, value in pairs if math.isfinite(value))
+    return tuple((int(step), float(f"{value:.5g}")) for step, value in pairs if abs(value) < _MOST_VALUE)
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,10 +45,11 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class HandedIn(msgspec.Struct, frozen=True):
-    """A hand-in: the file, who put it there by the file system, when (seconds since 1970), how much too late it was in
-    words, what the check said, and the goals in words."""
+    """A hand-in: the file, its exercises, who put it there by the file system, when (seconds since 1970), how much too
+    late it was in words, what the check said, and the goals in words."""
 
     file: str
+    exercises: str
     owner: str
     time: float
     late: str
@@ -140,14 +141,15 @@ def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names
     table = [[*CLASS_HEADS, *(card.title for card in used), "Handed in", "Seen"]]
     for number, row in enumerate(rows, 1):
         who = (row.name, row.owner) if names else (f"Student {number}", "")
-        handed = "; ".join(shortened([", ".join(filter(None, (o.checked, o.goals, o.late))) for o in row.handed]))
+        words = [", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed]
+        handed = "; ".join(shortened([f"{one.exercises}: {w}" for one, w in zip(row.handed, words, strict=True)]))
         seen = _clock(row.seen) if row.seen else ""
         table.append([*who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
     return table
 
 
 def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
-    """A student's work on an exercise in a few words: ``Training 40 %, 91.2 %, 1 of 2 goals``."""
+    """A student's work on an exercise in a few words: ``Training 40 %, 91.2 %, 1 of 2``, of its goals."""
     if cell is None:
         return ""
     metric = headline(card)
@@ -155,7 +157,7 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     state = next((words for state, words in STATE_WORDS.items() if state == cell.state), "?")
     state = "" if cell.state == RunState.FINISHED else state
     done = f" {100 * cell.done:.0f} %" if cell.state == RunState.RUNNING and cell.done else ""
-    goals = f"{cell.goals} of {len(card.goals)} goals" if card.goals else ""
+    goals = f"{cell.goals} of {len(card.goals)}" if card.goals else ""
     return ", ".join(filter(None, (state + done, best, goals)))
 
 
@@ -185,7 +187,7 @@ class Receipt(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The receipt for people."""
         end = f" You can replace it until {_clock(self.until)}." if self.until > self.time else ""
-        late = " It came after the time for it." if 0 < self.until <= self.time else ""
+        late = " It came after the time for it, so an earlier one stays as well." if 0 < self.until <= self.time else ""
         return f"Handed in on {_clock(self.time)} as {self.file}, SHA-256 {self.sha256}.{late}{end}"
 
 
@@ -280,4 +282,4 @@ class HandInFolder:
 def _handed_in(row: ClassRow, one: SharedFile, late: str) -> HandedIn:
     notes = (*row.problems, *row.shared, *row.processes, *row.notes)
     checked = (row.checked, row.ok, row.student, row.goals)
-    return HandedIn(row.file, one.owner, one.time, late, *checked, notes)
+    return HandedIn(row.file, row.exercises, one.owner, one.time, late, *checked, notes)

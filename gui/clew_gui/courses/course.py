@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from clew_gui.schedulers.allocation import AllocationRequest, build_allocation
 from clew_shared.base.file_names import why_unsafe
 from clew_shared.base.foreign import from_toml
+from clew_shared.base.number_words import duration
 from clew_shared.base.problem import Problem, ProblemError, did_you_mean, problem, raise_all
 from clew_shared.cards import Catalogue, ExerciseCard
 from clew_shared.data_sets import data_set_of
@@ -111,11 +113,9 @@ def until_words(lesson: Lesson) -> str:
 
 
 def late_words(until: datetime | None, when: float) -> str:
-    """Says by how much something came too late, in whole hours or days; empty if it did not."""
-    late = when - until.timestamp() if until is not None else 0.0
-    if late <= 0:
-        return ""
-    return f"{late / 86400:.0f} days late" if late >= 2 * 86400 else f"{max(1, round(late / 3600))} h late"
+    """Says by how much something came too late; empty if it did not."""
+    late = math.ceil(when - until.timestamp()) if until is not None else 0
+    return f"{duration(late)} late" if late > 0 else ""
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -235,8 +235,9 @@ def _as_assigned(card: ExerciseCard | None, lesson: Lesson, one: Assigned) -> Ex
     )
 
 
-def check_exercises(course: Course, catalogue: Catalogue) -> list[Problem]:
-    """What the course names and the exercises of a catalogue do not have: exercises, presets, goals, data sets."""
+def check_exercises(course: Course, catalogue: Catalogue, whole: bool = True) -> list[Problem]:
+    """What the course names and the exercises of a catalogue do not have: presets, goals, data sets, and exercises if
+    the catalogue is ``whole``."""
     cards, found = {card.id: card for card in catalogue.exercises}, list[Problem]()
 
     def check(what: str, exercise: str, name: str, known: Sequence[str]) -> None:
@@ -246,7 +247,7 @@ def check_exercises(course: Course, catalogue: Catalogue) -> list[Problem]:
             found.append(Problem("course.exercise", text, hint, exercise or name))
 
     for _, one in course.assigned():
-        check("exercise", "", one.id, list(cards))
+        check("exercise", "", one.id, list(cards) if whole else [one.id])
         if (card := cards.get(one.id)) is None:
             continue
         found += [card.problem] if card.problem is not None else []

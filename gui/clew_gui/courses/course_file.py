@@ -150,7 +150,7 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
     """All that opening a course brings to a computer, in lines: nothing of it may come unseen."""
     course = found.course
     yield ", by ".join(filter(None, (course.title, ", ".join(course.teachers))))
-    yield from course.text.strip().splitlines()
+    yield from filter(None, (" ".join(course.text.split()),))
     for lesson in course.lessons:
         exercises = ", ".join(one.id for one in lesson.exercises)
         asked = ", ".join(f"{name} {value}" for name, value in lesson.allocation.items())

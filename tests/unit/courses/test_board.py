@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from clew_gui.deploy import folder_there
 from clew_gui.deploy.folder_there import answer
 from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import find_card, load_builtin
-from clew_shared.journal.events import RunState
+from clew_shared.journal.events import Attempt, Points, RunState, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
 
@@ -459,3 +460,23 @@ def test_an_access_list_that_shows_files_to_others_is_seen(
     assert folder_there.others_read(Path("/b"), 7, [100]) is shown
     rights = Rights(folder=True, mode=0o1773, owner="t", ours=True, listed=True, posix=True, shown=shown)
     assert (rights.problem("/b") is not None) == shown
+
+
+def test_a_run_that_diverged_is_shared_as_such_and_believed() -> None:
+    card = find_card(load_builtin().exercises, "linear-regression")
+    spec = RunSpec(exercise="linear-regression", run="0123456789")
+    history = History()
+    loss = next(metric for metric in card.metrics if metric.name == "loss")
+    values = np.array([1.0, 2.7e70, 4.2e288, np.inf])
+    for event in (
+        Attempt(format=1, run=spec.run, attempt=1, exercise=spec.exercise, spec_sha256=""),
+        Schema(id=1, metrics=(loss,), batch_size=4, samples_per_epoch=4),
+        State(state=RunState.RUNNING),
+        Points(schema=1, first=0, count=4, seconds=1.0, clock=1.0, values=(values.astype(loss.dtype).tobytes(),)),
+    ):
+        history.feed(1, event)
+    line = line_of(history, RunState.FAILED, spec, card, NOW, curves=True)
+    member = Member(file="f", owner="o", runs={})
+    fold_line(member, msgspec.json.encode(line), NOW)
+    assert (member.strange, member.stuck(NOW)) == (0, "diverged")
+    assert [value for _, value in line.points] == [1.0]

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from clew_gui.commands.main import main
 from clew_gui.courses.board import Member, fold_line
 from clew_gui.courses.class_view import HandedIn, HandInFolder, Receipt, class_table, class_view, send_hand_in
 from clew_gui.courses.course import Assigned, Course, Lesson, applied, read_place
@@ -122,12 +123,28 @@ def test_the_table_joins_board_and_hand_ins_by_account() -> None:
         fold_line(member, b'{"time": 2, "exercise": "softmax", "run": "r", "state": "RUNNING", "best": 0.5}', 9.0)
         members.append(member)
     handed = [
-        HandedIn("a.zip", "ada", 1.0, "", "as recorded", True, "Ada", "1 of 2"),
-        HandedIn("z.zip", "zoe", 1.0, "2 h late", "ALTERED", False, "Zoe", "0 of 2"),
+        HandedIn("a.zip", "Softmax", "ada", 1.0, "", "as recorded", True, "Ada", "1 of 2"),
+        HandedIn("z.zip", "Softmax", "zoe", 1.0, "2 h late", "ALTERED", False, "Zoe", "0 of 2"),
     ]
     rows = class_view(COURSE, cards, members, handed, 9.0)
     found = [(row.name, row.owner, len(row.handed)) for row in rows]
     assert found == [("Ada", "ada", 1), ("Ben", "ben", 0), ("Zoe", "zoe", 1)]
     heads, *lines = class_table(rows, cards, names=False)
     assert [line[0] for line in lines] == ["Student 1", "Student 2", "Student 3"]
-    assert lines[2][heads.index("Handed in")] == "ALTERED, 0 of 2, 2 h late"
+    assert lines[2][heads.index("Handed in")] == "Softmax: ALTERED, 0 of 2, 2 h late"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--html", "x.html", "--csv", "x.csv"], "must be named for --html and --csv"),
+        (["handins", "--no-names"], "cannot be used with --no-names"),
+        ([], "No course with a board is followed here"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLEW_HOME", str(tmp_path))
+    assert main(["class", *words]) == 2
+    assert said in capsys.readouterr().err

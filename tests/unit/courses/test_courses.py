@@ -177,7 +177,7 @@ def test_late_is_said_in_hours_and_days() -> None:
     until = course().lessons[0].until
     assert until is not None
     words = [late_words(until, until.timestamp() + late) for late in (-1, 0, 1, 3600 * 5, 86400 * 4)]
-    assert words == ["", "", "1 h late", "5 h late", "4 days late"]
+    assert words == ["", "", "1 second late", "5 hours late", "4 days late"]
     assert late_words(None, 1e10) == ""
 
 

@@ -115,7 +115,7 @@ def answer(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="the answer; it replaces an earlier one")
     parser.add_argument("--exercises", metavar="DIR", help="the folder of your own exercises, if it is one of them")
     options = parser.parse_intermixed_args(list(argv))
-    card = find_card(cards(context.places, options.exercises).exercises, options.exercise)
+    card = find_card(cards(context.places, options.exercises, [options.exercise]).exercises, options.exercise)
     known = answered(card.guide, read_answers(context.places, card.id))
     if not known:
         context.say(f"The guide of {card.id} asks no questions.")

@@ -105,7 +105,14 @@ def class_(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="the course's class as one line of JSON")
     parser.add_argument("--no-names", action="store_true", help="the course's class without names, for a projector")
     options = parser.parse_args(list(argv))
-    if options.folder is None:
+    of_course = options.folder is None
+    stray = ("html", "csv") if of_course else ("live", "json", "no_names")
+    if wrong := [f"--{name.replace('_', '-')}" for name in stray if getattr(options, name)]:
+        text = (
+            f"A folder of hand-ins {'must be named for' if of_course else 'cannot be used with'} {' and '.join(wrong)}."
+        )
+        raise problem("cli.usage", text, "See: clew class --help", wrong[0])
+    if of_course:
         from clew_gui.commands.reports.class_live import class_of_course  # SSH is loaded there
 
         rest = {"exercises": options.exercises, "rerun": options.rerun, "data": options.data}

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QLineEdit
 
 from clew_gui.base.settings import local_settings
-from clew_gui.base.student import student_name
+from clew_gui.base.student import keep_student, student_name
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.class_view import Receipt, send_hand_in
 from clew_gui.courses.course import Course, allocation_in, until_words
@@ -37,7 +37,7 @@ from clew_shared.spec import MAX_NAME
 _EACH_S = 15
 """Seconds between two times that what changed is shared."""
 _SHARED = (
-    "Your teacher sees the name below, and of each run of this course: exercise, state, progress, best value, goals "
+    "your teacher sees the name below, and of each run of this course: exercise, state, progress, best value, goals "
     "and when it last changed. The rights of the folder decide who else can read it: on a cluster no other student. It "
     "stops, and is deleted, when you say so here."
 )
@@ -186,16 +186,19 @@ class CourseActions(QObject):
         name.setAccessibleName("Name on the board")
         curves = QCheckBox("Share the curves of my runs as well")
         curves.setChecked(member is not None and member.curves)
-        window, title = self._window, f"Share with the class of {course.title}?"
+        window, title = self._window, "Share with your class?"
         stop = Button(window.appearance, "Stop sharing", "quiet", "stop")
         content = (name, curves, *((stop,) if member is not None else ()))
-        dialog = Question(window, window.appearance, title, _SHARED, "Share", content=content)
+        sentence = f"{course.title}: {_SHARED}"
+        dialog = Question(window, window.appearance, title, sentence, "Share", content=content)
         stop.clicked.connect(dialog.reject)
         gone = partial(window.messages.show_note, "Nothing is shared any more, and what was shared is deleted.")
         stop.clicked.connect(lambda: self._stop(course, sharing, gone))
 
         def join() -> None:
             self._do(lambda: sharing.join(name.text(), curves.isChecked(), time.time()))
+            if not student_name(self._places):
+                self._do(lambda: keep_student(self._places, name.text()))
             self._do(lambda: self._note(sharing))
             self._send(course, sharing, asked=True)
 
