@@ -53,6 +53,8 @@ class CourseActions(QObject):
         self._window, self._controller, self._places, self._manager = window, controller, places, manager
         self._courses = Courses(places)
         self._sharing: Sharing | None = None
+        self._board: tuple[str, str] | None = None
+        """The course's id and its board, of ``_sharing``."""
         self._work: BackgroundWork[int] | None = None
         self._seconds = 0
         self._told = False
@@ -75,7 +77,10 @@ class CourseActions(QObject):
             self._controller.follow_course(course)
             self._controller.model.session.renew_agent()
         self._window.lab.show_course(course.title if course is not None else "")
-        self._sharing = Sharing(self._places.shared(course.id), course.board) if course and course.board else None
+        board = (course.id, course.board) if course is not None and course.board else None
+        if board != self._board:  # else what is being sent goes on
+            self._sharing = Sharing(self._places.shared(board[0]), board[1]) if board is not None else None
+            self._board = board
         self._window.actions_["share"].setEnabled(self._sharing is not None)
 
     def _do(self, what: Callable[[], object], note: str = "") -> None:
