@@ -137,8 +137,10 @@ def test_a_job_with_too_little_memory_says_so(student: Student) -> None:
         assert news.text == "The job used more memory than it had asked for, and was killed."
         assert news.problem is not None
         assert news.problem.hint == "Ask for more memory, or use a smaller batch or model."
-        reason = "The machine ran out of memory and killed the trainer (SIGKILL)." if by_kernel else news.text
-        assert (run.state, run.reason) == (RunState.FAILED, reason)
+        # The kernel may kill the trainer alone, or before it the guard that would have said so.
+        reasons = ["The machine ran out of memory and killed the trainer (SIGKILL)."] * by_kernel + [news.text]
+        assert run.state is RunState.FAILED
+        assert run.reason in reasons
         assert program.problems == [news.problem]
 
 

@@ -29,6 +29,7 @@ _ENDS: Mapping[Phase, tuple[RunState, str]] = {
     Phase.OUT_OF_MEMORY: (RunState.FAILED, "Out of memory: the job used more than it had asked for."),
     Phase.NODE_FAILED: (RunState.FAILED, "The node failed."),
 }
+_KILLED = (Phase.OUT_OF_MEMORY, Phase.TIMED_OUT, Phase.NODE_FAILED)
 CATCHING_UP_BYTES = 256 * 1024
 """The size of the missing part of a journal from which on a person is informed."""
 BEING_FETCHED = "The job is over; what it left is being fetched."
@@ -70,9 +71,13 @@ def ended_before(fold: RunFold, news: JobStatus, follows_on: bool) -> bool:
 
 
 def reason_with_job(fold: RunFold, news: JobStatus | None) -> str:
-    """Returns why the run ended: this computer knows who cancelled its job, the node does not."""
-    cancelled = news is not None and news.phase is Phase.CANCELLED and fold.job in ("", news.job)
-    return news.text if news is not None and cancelled and fold.reason == JOB_ENDED and news.text else fold.reason
+    """Returns why the run ended: this computer knows who cancelled its job, and why the scheduler killed all of its
+    processes; the node does not."""
+    if news is None or not news.text or fold.job not in ("", news.job):
+        return fold.reason
+    cancelled = news.phase is Phase.CANCELLED and fold.reason == JOB_ENDED
+    killed = news.phase in _KILLED and fold.vanished
+    return news.text if cancelled or killed else fold.reason
 
 
 def _after(fold: RunFold, news: JobStatus, follows_on: bool, settled: bool) -> tuple[RunState, str]:

@@ -14,7 +14,7 @@ from clew_gui.session.runs import RunModel
 from clew_shared.base.problem import Problem
 from clew_shared.journal.events import Attempt, Event, Seal, State
 from clew_shared.journal.history import JOB_ENDED
-from clew_shared.journal.lifecycle import RESTARTED, RunFold, RunState
+from clew_shared.journal.lifecycle import RESTARTED, VANISHED, RunFold, RunState
 from clew_shared.spec import RunSpec
 from clew_shared.wire.messages import RunStatus
 
@@ -85,6 +85,19 @@ def test_an_end_that_came_as_a_file_counts_while_the_agent_is_not_heard(model: R
     assert (model.state, model.complete) == (RunState.FAILED, True)
     model.status = msgspec.structs.replace(STATUS, state=RunState.QUEUED)
     assert not model.complete, "it was to go on when the agent was heard last"
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [(Phase.OUT_OF_MEMORY, "The job used too much."), (Phase.COMPLETED, "Nobody is left."), (None, "Nobody is left.")],
+)
+def test_why_a_job_was_killed_with_all_of_it_is_known_here(phase: Phase | None, said: str) -> None:
+    model = RunModel(RunSpec(exercise="softmax", run="r"), 1, Path("r"), "node1")
+    model.history.feed(1, Attempt(format=1, run="r", attempt=1, exercise="softmax", spec_sha256="", job=FIRST))
+    found = Problem(VANISHED, "Nobody is left.")
+    model.history.feed(1, State(state=RunState.FAILED, reason=found.text, problem=found))
+    model.job = JobStatus(job=FIRST, stage=JobStage.ENDED, phase=phase, text="The job used too much.")
+    assert (model.state, model.reason) == (RunState.FAILED, said)
 
 
 @pytest.mark.parametrize(
