@@ -19,10 +19,11 @@ import tomli_w
 from clew_gui.base.line_file import LineFile
 from clew_gui.courses.shared_folder import MOST_BYTES, SharedFile, SharedFolder
 from clew_gui.study.goals import check_goal, diverged_for_good
+from clew_gui.study.ranking import headline_metric
 from clew_shared.base.foreign import from_json, from_toml, read_file
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import os_refused, problem
-from clew_shared.cards import ExerciseCard, MetricSpec
+from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import asked_settings
 from clew_shared.journal.events import RunState
 from clew_shared.journal.history import History
@@ -112,7 +113,7 @@ def line_of(
     history: History, state: RunState, spec: RunSpec, card: ExerciseCard, now: float, curves: bool
 ) -> BoardLine:
     """What is shared of a run at the time ``now``."""
-    metric = headline(card)
+    metric = headline_metric(card)
     best = history.best(metric.name) if metric is not None else None
     reached = (goal.id for goal in card.goals if check_goal(goal, history, card, spec).reached)
     return BoardLine(
@@ -128,13 +129,6 @@ def line_of(
         diverged=diverged_for_good(history) is not None,
         points=_points(history, metric.name) if curves and metric is not None else (),
     )
-
-
-def headline(card: ExerciseCard) -> MetricSpec | None:
-    """The quantity by which a class compares an exercise: the first that a goal is about and that can be better."""
-    comparable = {one.name: one for one in card.metrics if one.better != "none"}
-    wanted = (goal.metric for goal in card.goals)
-    return next((comparable[name] for name in (*wanted, *comparable) if name in comparable), None)
 
 
 def _plain(value: float) -> float | None:

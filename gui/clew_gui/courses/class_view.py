@@ -11,13 +11,14 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS
-from clew_gui.courses.board import Board, Member, RunOnBoard, headline
+from clew_gui.courses.board import Board, Member, RunOnBoard
 from clew_gui.courses.course import Course, closes, late_words
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.reports.check import HandinVerdict
 from clew_gui.reports.class_table import ClassRow, class_rows
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import SUFFIX, file_name
+from clew_gui.study.ranking import headline_metric
 from clew_shared.base.foreign import from_json, read_file
 from clew_shared.base.number_words import quantity
 from clew_shared.base.private_files import make_private, write_private
@@ -124,7 +125,7 @@ def _cell(card: ExerciseCard, member: Member) -> Cell | None:
     if not runs:
         return None
     last = runs[-1].line
-    metric = headline(card)
+    metric = headline_metric(card)
     values = [one.line.best for one in runs if one.line.best is not None]
     best = (min if metric is not None and metric.better == "lower" else max)(values, default=None)
     known = member.reached(card.id) & {goal.id for goal in card.goals}
@@ -152,7 +153,7 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     """A student's work on an exercise in a few words: ``Training 40 %, 91.2 %, 1 of 2``, of its goals."""
     if cell is None:
         return ""
-    metric = headline(card)
+    metric = headline_metric(card)
     best = quantity(cell.best, metric.format) if cell.best is not None and metric is not None else ""
     state = next((words for state, words in STATE_WORDS.items() if state == cell.state), "?")
     state = "" if cell.state == RunState.FINISHED else state

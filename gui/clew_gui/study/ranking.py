@@ -1,4 +1,4 @@
-"""The ranking of the lanes of a race, from the runs' histories alone."""
+"""What runs are compared by, and the ranking of the lanes of a race, from the runs' histories alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from clew_shared.cards import ExerciseCard, MetricSpec
 from clew_shared.journal.history import History
 
 Better = Literal["lower", "higher"]
+
+
+def headline_metric(card: ExerciseCard) -> MetricSpec | None:
+    """The metric by which runs are compared first: the first goal's if it has a better side, else the last such metric.
+
+    Evaluations come after per-step metrics on a card, and are the fairer measure.
+    """
+    sided = {spec.name: spec for spec in card.metrics if spec.better != "none"}
+    names = (*(goal.metric for goal in card.goals), *reversed(sided))
+    return next((sided[name] for name in names if name in sided), None)
 
 
 class Standing(NamedTuple):

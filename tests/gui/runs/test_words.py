@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.jobs.job import JobStage, JobStatus
 from clew_gui.schedulers.state import JobUse
+from clew_gui.study.ranking import headline_metric
 from clew_gui.views.actions.model import WindowModel
 from clew_gui.views.form.fields import stepped
 from clew_gui.views.lab.guide_page import GuidePart, pieces, rich
@@ -166,10 +167,10 @@ def test_a_guide_of_some_hundred_words_is_read_in_minutes() -> None:
 
 
 def test_the_best_of_the_table_is_the_goal_s_metric() -> None:
-    assert words.headline_metric(fakes.card()) == fakes.TEST
+    assert headline_metric(fakes.card()) == fakes.TEST
     other = fakes.card(goals=(Goal(id="a", text="a", metric="loss", op="<=", value=1),))
-    assert words.headline_metric(other) == fakes.LOSS
-    assert words.headline_metric(fakes.card(goals=())) == fakes.TEST
+    assert headline_metric(other) == fakes.LOSS
+    assert headline_metric(fakes.card(goals=())) == fakes.TEST
 
 
 def test_a_goal_as_a_chip() -> None:

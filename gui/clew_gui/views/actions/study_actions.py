@@ -12,7 +12,7 @@ from clew_gui.session.forecast import Earlier, seconds_each
 from clew_gui.session.kept_studies import is_done_elsewhere, keep_study, kept_study
 from clew_gui.session.runs import RunModel
 from clew_gui.session.study_runner import KnownRun, Progress, progress
-from clew_gui.study.ranking import Standing, rank, stand
+from clew_gui.study.ranking import Standing, headline_metric, rank, stand
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.study_bar import RaceEntry
@@ -190,7 +190,7 @@ class StudyActions(QObject):
     def _best_words(self, card: ExerciseCard, runs: list[RunModel]) -> str:
         """Names the best run of a sweep: "best loss 0.25 in run 2, learning rate 0.05"; empty while none has a
         value."""
-        metric, results = words.headline_metric(card), self._controller.model.results
+        metric, results = headline_metric(card), self._controller.model.results
         best = results.best_run(metric, runs) if metric is not None else None
         if metric is None or best is None:
             return ""

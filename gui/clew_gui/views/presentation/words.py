@@ -97,16 +97,6 @@ def metric_of(card: ExerciseCard, name: str) -> MetricSpec | None:
     return next((spec for spec in card.metrics if spec.name == name), None)
 
 
-def headline_metric(card: ExerciseCard) -> MetricSpec | None:
-    """The metric a table shows as "Best": the first goal's if it has a better side, else the last such metric.
-
-    Evaluations come after per-step metrics on a card, and are the fairer measure.
-    """
-    named = [metric_of(card, goal.metric) for goal in card.goals]
-    sided = [spec for spec in (*named, *reversed(card.metrics)) if spec is not None and spec.better != "none"]
-    return sided[0] if sided else None
-
-
 def preset_values(card: ExerciseCard, name: str) -> dict[str, Value]:
     """Returns all values of a preset, defaults filled in; for an unknown name the defaults."""
     values = defaults(card.params)

@@ -8,6 +8,7 @@ from clew_gui.base.state_words import NONE
 from clew_gui.session.forecast import Earlier, seconds_each, timed
 from clew_gui.session.runs import RunModel
 from clew_gui.study.goals import GoalResult, check_goal, shortfall
+from clew_gui.study.ranking import headline_metric
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.runs_model import RunRow, cells, number
@@ -112,7 +113,7 @@ class Results:
         if not runs:
             return ExerciseProgress()
         done = any(all(self.reached_by(goal, runs) for goal in goals) for goals in goals_by_data(card))
-        metric = words.headline_metric(card)
+        metric = headline_metric(card)
         compared = [run for run in runs if run.spec.rate_range is None]
         best = self.best_run(metric, compared) if metric is not None else None
         text = words.metric_value(metric, self.best(metric, best)) if metric is not None and best is not None else ""
@@ -130,7 +131,7 @@ class Results:
     ) -> RunRow:
         """A run as a row of the table; with what it has to the ``baseline``, ``more`` columns,
         and its curve's ``style`` if it is drawn."""
-        metric = words.headline_metric(card)
+        metric = headline_metric(card)
         best = self.best(metric, run) if metric is not None else None
         judged = goals_for(card, words.run_data(run, card))
         reached = [goal for goal in judged if self.reached(goal, run)]

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QIcon
 
 from clew_gui.base.state_words import NONE, STATE_WORDS
 from clew_gui.session.runs import RunModel
+from clew_gui.study.ranking import headline_metric
 from clew_gui.study.usage import USAGE, usage_results
 from clew_gui.views.presentation import words
 from clew_gui.views.theme.icons import state_style
@@ -376,7 +377,7 @@ def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:
     texts = [str(run.number), name, note.note, *note.tags, state, run.where, *shown, *map(str, values.values())]
     known: dict[str, Value] = {"name": name, "note": note.note, "state": state, "number": run.number}
     known |= {"study": run.spec.study, "exercise": run.spec.exercise}
-    headline = words.headline_metric(card)
+    headline = headline_metric(card)
     titled = {title: values[key] for title, key in _TITLED.items() if key in values}
     titled |= {"run": run.number, "time": run.history.fold.seconds, "where": run.where}
     titled |= {"best": results[headline.name]} if headline is not None and headline.name in results else {}

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from clew_gui.charts.class_race import class_race
 from clew_gui.charts.kit.lines import LinesChart
-from clew_gui.courses.board import Board, headline
+from clew_gui.courses.board import Board
 from clew_gui.courses.class_view import (
     CLASS_HEADS,
     HandedIn,
@@ -25,6 +25,7 @@ from clew_gui.courses.class_view import (
 from clew_gui.courses.course import Course
 from clew_gui.reports.check import HandinVerdict, check_handin
 from clew_gui.reports.handin import open_handin
+from clew_gui.study.ranking import headline_metric
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation.menu_entries import Action
@@ -155,7 +156,7 @@ class ClassTab(Tab):
     def _draw(self) -> None:
         model = self._controller.model
         card = model.cards.get(self._exercise, model.card)
-        metric = headline(card)
+        metric = headline_metric(card)
         names, board = self.names.isChecked(), self._board
         found = shared_curves(board, self._rows, card.id, names) if board is not None else {}
         curves = {name: one.line.points for name, one in found.items()}

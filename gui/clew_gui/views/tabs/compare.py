@@ -29,6 +29,7 @@ from clew_gui.charts.compare import (
 )
 from clew_gui.session.runs import RunModel
 from clew_gui.study.importance import Importance, importance_of
+from clew_gui.study.ranking import headline_metric
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.files import write_page
@@ -315,7 +316,7 @@ class CompareTab(Tab):
 
     def _offer(self, card: ExerciseCard, runs: list[RunModel]) -> None:
         """Offers the exercise's metrics, and the settings that differ; what was chosen stays while it is there."""
-        headline = words.headline_metric(card)
+        headline = headline_metric(card)
         metrics = sorted(card.metrics, key=lambda one: one is not headline)
         names = [one.name for one in differences([settings_of(run.spec, card) for run in runs])]
         settings = [(name, label_of(name, card)) for name in names]
