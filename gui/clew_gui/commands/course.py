@@ -238,7 +238,7 @@ def _share(context: CommandContext, options: argparse.Namespace) -> int:
                 history = read_run(run.folder)
                 state, _ = jobs.state(run.folder, history.fold)
                 sharing.note([line_of(history, state, spec, known[spec.exercise], time.time(), member.curves)])
-        sent = sharing.send(folder.checked())
+        sent = sharing.send(folder)
     context.say(f"{member.name} shares {'curves as well' if member.curves else 'progress'}; {sent:,} bytes were sent.")
     return OK
 

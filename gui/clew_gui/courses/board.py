@@ -38,6 +38,8 @@ _FULL = MOST_BYTES // 2
 """Bytes after which a student's file begins again with the last line of each run: more would not be read."""
 _PAUSE_S = 15.0
 """Seconds between two lines of a run of which only the step has changed."""
+_TRIES = 5
+"""How often the board's copy is looked at before it counts as changing: another window may write it too."""
 _MOST_STEPS, _MOST_VALUE = 2**53, 1e30
 """Bounds of what is drawn: a chart of more than that has no axis."""
 STUCK_S = 600.0
@@ -50,7 +52,7 @@ _BAD = {RunState.FAILED: "failed", RunState.TIMED_OUT: "out of time", RunState.L
 class BoardLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line. ``time`` is wall-clock seconds since 1970 on the student's computer, ``run`` the first digits of its
     id, ``best`` the best value of the exercise's ``metric``, ``goals`` the ids of those reached, ``points`` its curve,
-    thinned, as (step, value) pairs, if the student shares curves. A line without a run says who joined, or left."""
+    thinned, as (step, value) pairs, if the student shares curves. A line without a run says who joined."""
 
     time: float
     name: str = ""
@@ -161,6 +163,10 @@ class Sharing:
         self._sending = threading.Lock()
         self._settings, self._lines = folder / "member.toml", LineFile(folder / "shared.lines")
         self._shared = Member(file="", owner="", runs={})
+        self._sent: tuple[str, tuple[int, int]] | None = None
+        """The file that was sent last, and the mark of the lines in it."""
+        self._there = 0
+        """How many bytes the board's copy had then."""
 
     @property
     def member(self) -> Membership | None:
@@ -214,27 +220,34 @@ class Sharing:
                 write_private(self._lines.path, b"".join(data + b"\n" for data in (name, *last)))
 
     def send(self, folder: SharedFolder) -> int:
-        """Bring the board's copy up to date; returns how many bytes were sent. Raises ``ProblemError``."""
+        """Bring the board's copy up to date, if there is news; returns how many bytes were sent. Raises
+        ``ProblemError``, as where others could read it there."""
         with self._sending:
-            if (member := self.member) is None:
+            if (member := self.member) is None or (member.file, self._lines.mark()) == self._sent:
                 return 0
-            data = self._lines.path.read_bytes()
-            there = folder.append(member.file, len(data), b"")
-            if there > len(data):  # what was shared is lost here: begin again
-                member = msgspec.structs.replace(member, file=_new_file(), old=(member.file,))
-                there = 0
-            if there < len(data):
-                folder.append(member.file, there, data[there:])
+            mark, data, there = self._lines.mark(), self._lines.path.read_bytes(), self._there
+            folder.checked()
+            for _ in range(_TRIES):
+                if (now := folder.append(member.file, there, data[there:])) == len(data):
+                    break
+                if now > len(data):  # what was shared is lost here: begin again
+                    member, now = msgspec.structs.replace(member, file=_new_file(), old=(member.file,)), 0
+                there = now
+            else:
+                raise problem(
+                    "board.damaged", "The board's copy changes while it is written.", "Try again.", member.file
+                )
             for old in member.old:
                 folder.remove(old)
             if member.old:
                 self._keep(msgspec.structs.replace(member, old=()))
+            self._sent, self._there = (member.file, mark), len(data)
             return len(data) - there
 
-    def leave(self, folder: SharedFolder | None) -> None:
+    def leave(self, folder: SharedFolder) -> None:
         """Stop sharing and delete what was shared, on the board first. Raises ``ProblemError`` if that fails."""
         with self._sending:
-            if (member := self.member) is not None and folder is not None:
+            if (member := self.member) is not None:
                 for file in (member.file, *member.old):
                     folder.remove(file)
             for path in (self._settings, self._lines.path):

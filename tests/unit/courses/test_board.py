@@ -97,6 +97,21 @@ def test_what_was_noted_offline_catches_up_and_is_sent_once(tmp_path: Path, fold
     assert len(at(folder, member.file).read_bytes().splitlines()) == 6
 
 
+def test_without_news_nobody_asks_the_site(
+    tmp_path: Path, folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = sharing(tmp_path)
+    asked, do = list[str](), folder._do
+    monkeypatch.setattr(folder, "_do", lambda what, **words: (asked.append(what), do(what, **words))[1])
+    one.send(folder)
+    one.note([line(step=1)])
+    asked.clear()
+    one.send(folder)
+    assert asked == ["rights", "append"]
+    one.send(folder)
+    assert asked == ["rights", "append"]
+
+
 def test_steps_alone_are_no_news_for_a_while(tmp_path: Path) -> None:
     one = sharing(tmp_path)
     for second in range(30):

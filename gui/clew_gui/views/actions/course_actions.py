@@ -254,7 +254,7 @@ class CourseActions(QObject):
                 self._window.messages.show_problems(problems)
             self._told = True
 
-        self._work = call_elsewhere(self, "share", lambda: sharing.send(folder.checked()), ended, failed)
+        self._work = call_elsewhere(self, "share", lambda: sharing.send(folder), ended, failed)
 
 
 class CoursesDialog(FittedDialog):
