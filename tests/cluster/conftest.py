@@ -73,31 +73,33 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def brought_up(folder: Path, **settings: str) -> Iterator[MiniCluster]:
+    """A cluster that is up until the end."""
+    mini = MiniCluster(folder / "run", **settings)
+    with one_at_a_time():
+        mini("up", limit_s=UP_LIMIT_S)
+    try:
+        yield mini
+    finally:
+        mini("down")
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     """A cluster that is up; a test that breaks something mends it."""
     folder = tmp_path_factory.mktemp("cluster")
     (folder / "data").mkdir()
     (folder / "data/digits.csv").write_text("3,1,4\n")
-    mini = MiniCluster(folder / "run", CLEW_DATA=str(folder / "data"))
-    with one_at_a_time():
-        mini("up", limit_s=UP_LIMIT_S)
-    try:
+    with brought_up(folder, CLEW_DATA=str(folder / "data")) as mini:
         yield mini
-    finally:
-        mini("down")
 
 
 @pytest.fixture(scope="module")
 def uni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniCluster]:
     """The cluster with the profile of a university's."""
-    mini = MiniCluster(tmp_path_factory.mktemp("uni") / "run", CLEW_CLUSTER_PROFILE="uni")
-    with one_at_a_time():
-        mini("up", limit_s=UP_LIMIT_S)
-    try:
+    with brought_up(tmp_path_factory.mktemp("uni"), CLEW_CLUSTER_PROFILE="uni") as mini:
         yield mini
-    finally:
-        mini("down")
 
 
 @pytest.fixture(scope="module")
