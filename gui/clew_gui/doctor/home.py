@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from clew_gui.courses.course import read_place, site_name
+from clew_gui.courses.course import SharedPlace, read_place, site_name
 from clew_gui.courses.shared_folder import SharedFolder
 from clew_gui.courses.store import Courses
 from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, wrong
@@ -112,24 +112,22 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def class_folders(name: str, places: Places) -> list[SharedFolder]:
-    """The folders on the site ``name`` in which the class of the followed course meets."""
+def class_folders(name: str, places: Places) -> list[SharedPlace]:
+    """Where on the site ``name`` the class of the followed course meets."""
     course = Courses(places).current()
-    if course is None:
-        return []
-    named = ((text, read_place(text).site) for text in (course.board, course.hand_in))
-    return [SharedFolder(read_place(text)) for text, site in named if site and site_name(course.id, site) == name]
+    named = map(read_place, (course.board, course.hand_in)) if course is not None else ()
+    return [place for place in named if course and place.site and site_name(course.id, place.site) == name]
 
 
 def protected(diagnosis: Diagnosis) -> CheckResult:
     """Whether the folders of a class protect what a student puts there."""
-    folders = class_folders(diagnosis.name, diagnosis.places)
+    found = class_folders(diagnosis.name, diagnosis.places)
     try:
-        for one in folders:
-            SharedFolder(one.place, lambda: diagnosis.connection).checked()
+        for place in found:
+            SharedFolder(place, lambda: diagnosis.connection).checked()
     except ProblemError as error:
         return wrong(error.problems[0].text, error.problems[0].hint, error.problems[0].code)
-    paths = " and ".join(one.place.path for one in folders)
+    paths = " and ".join(place.path for place in found)
     return fine(f"Each student can write to {paths}, and only the teacher reads it.")
 
 
