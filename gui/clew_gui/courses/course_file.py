@@ -11,7 +11,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -59,10 +59,12 @@ class CourseFiles(msgspec.Struct, frozen=True):
         return tuple(name for name in sorted(self.files) if name.startswith("exercises/"))
 
 
-def read_course(path: Path) -> CourseFiles:
-    """The course in a folder or a file. Raises ``ProblemError`` with what is wrong."""
+def read_course(path: Path, whole: bool = True) -> CourseFiles:
+    """The course in a folder or a file; not ``whole``: of a folder without the files of its exercises. Raises
+    ``ProblemError`` with what is wrong."""
+    parts = (COURSE, "sites", "exercises") if whole else (COURSE, "sites")
     try:
-        files = dict(_in_folder(path)) if path.is_dir() else unpacked(read_file(path, MAX_BYTES))
+        files = dict(_in_folder(path, parts)) if path.is_dir() else unpacked(read_file(path, MAX_BYTES))
     except _UNREADABLE as error:
         words = said(error) if isinstance(error, OSError) else str(error)
         hint = f"A course is a folder with {COURSE}, or a {SUFFIX} file made of one."
@@ -98,10 +100,10 @@ def from_files(files: Mapping[str, bytes], origin: str) -> CourseFiles:
     return CourseFiles(course, own, read, tuple(sorted(set(files) - set(own))))
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _in_folder(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Links are not followed: what a teacher links to would be packed unseen. Raises ``ValueError``."""
     left = MAX_BYTES
-    places = (place for name in (COURSE, "sites", "exercises") for place in (folder / name, *_below(folder / name)))
+    places = (place for name in parts for place in (folder / name, *_below(folder / name)))
     for number, path in enumerate(path for path in places if path.is_file() and not path.is_symlink()):
         data = read_file(path, min(left, MAX_SITE if path.suffix == ".toml" else MAX_BYTES))
         left -= len(data)

@@ -59,8 +59,9 @@ class Courses:
         """The course that is followed; None for none, or where its files cannot be read."""
         if not (name := self._settings.load().course):
             return None
-        found = _opened(self._folder / name).found
-        return found.course if found is not None else None
+        with suppress(ProblemError):
+            return read_course(self._folder / name, whole=False).course
+        return None
 
     def followed(self, folder: Literal["board", "hand_in"]) -> Course:
         """The course that is followed, if it has such a folder of the class. Raises ``ProblemError``."""
