@@ -27,12 +27,15 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import asked_settings
 from clew_shared.journal.events import RunState
 from clew_shared.journal.history import History
+from clew_shared.journal.lifecycle import TERMINAL
 from clew_shared.params import STEPS
 from clew_shared.spec import MAX_NAME, RunSpec
 
 SUFFIX = ".board"
 LINE_BYTES = 4_000
 """The longest line: 50 points of a curve, and a name."""
+RUN_DIGITS = 8
+"""Digits of a run's id that name it on the board."""
 _POINTS = 50
 _FULL = MOST_BYTES // 2
 """Bytes after which a student's file begins again with the last line of each run: more would not be read."""
@@ -121,7 +124,7 @@ def line_of(
     return BoardLine(
         time=round(now, 1),
         exercise=spec.exercise,
-        run=spec.run[:8],
+        run=spec.run[:RUN_DIGITS],
         state=state,
         step=history.fold.step,
         steps=steps if isinstance(steps := asked_settings(spec, card).get(STEPS), int) else 0,
@@ -184,6 +187,7 @@ class Sharing:
         before = self.member or Membership(file=_new_file(), name="", board=self._board)
         self._keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
         self._add([BoardLine(time=round(now, 1), name=name.strip())])
+        self._shared.runs.clear()  # with or without their curves, all runs are news
 
     def _keep(self, member: Membership) -> None:
         make_private(self._folder)
@@ -194,6 +198,11 @@ class Sharing:
         if self.member is not None:
             self._catch_up()
             self._add([line for line in lines if self._is_news(line)])
+
+    def is_settled(self, run: str, state: RunState) -> bool:
+        """Whether the run had ended so when it was shared last: nothing of it changes any more."""
+        before = self._shared.runs.get(run[:RUN_DIGITS])
+        return state in TERMINAL and before is not None and before.line.state == state
 
     def _catch_up(self) -> None:
         """Takes in what was shared, by another window or command as well."""

@@ -97,12 +97,27 @@ def test_what_was_noted_offline_catches_up_and_is_sent_once(tmp_path: Path, fold
     assert len(at(folder, member.file).read_bytes().splitlines()) == 6
 
 
+def test_a_run_that_has_ended_is_looked_at_once_until_it_goes_on_or_somebody_joins_again(tmp_path: Path) -> None:
+    one = sharing(tmp_path)
+    one.note([line(run="0123abcd", state="FINISHED")])
+    assert one.is_settled("0123abcd-and-more", RunState.FINISHED)
+    assert not one.is_settled("0123abcd-and-more", RunState.RUNNING)
+    assert not one.is_settled("another", RunState.FINISHED)
+    one.join("Ada", True, NOW)  # with curves now
+    assert not one.is_settled("0123abcd-and-more", RunState.FINISHED)
+
+
 def test_without_news_nobody_asks_the_site(
     tmp_path: Path, folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = sharing(tmp_path)
     asked, do = list[str](), folder._do
-    monkeypatch.setattr(folder, "_do", lambda what, **words: (asked.append(what), do(what, **words))[1])
+
+    def noted(what: str, **words: object) -> dict[str, object]:
+        asked.append(what)
+        return do(what, **words)
+
+    monkeypatch.setattr(folder, "_do", noted)
     one.send(folder)
     one.note([line(step=1)])
     asked.clear()

@@ -231,12 +231,13 @@ class CourseActions(QObject):
 
     def _note(self, sharing: Sharing) -> None:
         model, member, now = self._controller.model, sharing.member, time.time()
-        curves = member is not None and member.curves
+        curves, names = member is not None and member.curves, ("", student_name(self._places))
         sharing.note(
             line_of(run.history, run.state, run.spec, card, now, curves)
             for card in model.catalogue.exercises
             for run in model.runs(card)
-            if run.reading is None and run.spec.course and run.spec.student in ("", student_name(self._places))
+            if run.reading is None and run.spec.course and run.spec.student in names
+            if not sharing.is_settled(run.id, run.state)
         )
 
     def _send(self, course: Course, sharing: Sharing, asked: bool) -> None:
