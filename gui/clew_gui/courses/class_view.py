@@ -26,6 +26,8 @@ from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import RunState
 
+EACH_S = 60.0
+"""Seconds between two looks at a class, as often as sites are asked for jobs."""
 MOST_BYTES = 64 << 20
 """Bytes of a hand-in that is fetched: a hundred times a usual one."""
 _ROOM, _LEAST = 256 << 20, 1 << 20
@@ -136,12 +138,22 @@ CLASS_HEADS = ("Student", "Account", "Stuck")
 """The columns before those of the exercises."""
 
 
+def used_cards(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard]) -> list[ExerciseCard]:
+    """The exercises that have a column: those that anybody has begun."""
+    return [card for card in cards if any(card.id in row.cells for row in rows)]
+
+
+def shown_name(row: StudentRow, number: int, names: bool) -> str:
+    """What a student is called where the account has no column; without ``names`` students are only counted."""
+    return f"{row.name} {row.owner}".strip() if names else f"Student {number}"
+
+
 def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names: bool) -> list[list[str]]:
     """The class in words, the heads first; without ``names`` students are only counted."""
-    used = [card for card in cards if any(card.id in row.cells for row in rows)]
+    used = used_cards(rows, cards)
     table = [[*CLASS_HEADS, *(card.title for card in used), "Handed in", "Seen"]]
     for number, row in enumerate(rows, 1):
-        who = (row.name, row.owner) if names else (f"Student {number}", "")
+        who = (row.name, row.owner) if names else (shown_name(row, number, names), "")
         words = [", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed]
         handed = "; ".join(shortened([f"{one.exercises}: {w}" for one, w in zip(row.handed, words, strict=True)]))
         seen = _clock(row.seen) if row.seen else ""
@@ -168,7 +180,7 @@ def shared_curves(board: Board, rows: Sequence[StudentRow], exercise: str, names
     for number, row in enumerate(rows, 1):
         member = board.members.get(row.file)
         if runs := [one for one in member.of(exercise) if one.line.points] if member is not None else []:
-            found[f"{row.name} {row.owner}".strip() if names else f"Student {number}"] = runs[-1]
+            found[shown_name(row, number, names)] = runs[-1]
     return found
 
 
@@ -284,3 +296,32 @@ def _handed_in(row: ClassRow, one: SharedFile, late: str) -> HandedIn:
     notes = (*row.problems, *row.shared, *row.processes, *row.notes)
     checked = (row.checked, row.ok, row.student, row.goals)
     return HandedIn(row.file, row.exercises, one.owner, one.time, late, *checked, notes)
+
+
+class ClassReader:
+    """Reads the board and the hand-ins of a course, those that it has; ``folder_at`` gives a folder that it names, and
+    ``cards`` are its exercises. Each look takes what is new."""
+
+    def __init__(
+        self,
+        course: Course,
+        cards: Sequence[ExerciseCard],
+        folder_at: Callable[[str], SharedFolder],
+        check: Callable[[Path], HandinVerdict],
+    ) -> None:
+        self.course, self._cards = course, cards
+        self.board = Board(folder_at(course.board)) if course.board else None
+        self._files = HandInFolder(course, folder_at(course.hand_in), check, cards) if course.hand_in else None
+
+    @property
+    def more(self) -> int:
+        """How many files there are beyond those that are read."""
+        return sum(one.more for one in (self.board, self._files) if one is not None)
+
+    def look(self, now: float) -> list[StudentRow]:
+        """The class at the time ``now``. Raises ``ProblemError``; then what was read before stays."""
+        if self.board is not None:
+            self.board.refresh()
+        handed = self._files.refresh() if self._files is not None else []
+        members = self.board.members.values() if self.board is not None else ()
+        return class_view(self.course, self._cards, members, handed, now)

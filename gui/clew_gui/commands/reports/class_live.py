@@ -12,8 +12,7 @@ from rich.table import Table
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext
 from clew_gui.commands.sites.connections import site_connections
-from clew_gui.courses.board import Board
-from clew_gui.courses.class_view import HandInFolder, StudentRow, class_table, class_view, shortened
+from clew_gui.courses.class_view import EACH_S, ClassReader, StudentRow, class_table, shortened
 from clew_gui.courses.course import Course
 from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
@@ -22,9 +21,6 @@ from clew_shared.base.harmless import on_one_line
 from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
-
-EACH_S = 60.0
-"""Seconds between two looks, as often as sites are asked for jobs."""
 
 
 def class_of_course(
@@ -37,26 +33,18 @@ def class_of_course(
     course = courses.followed("hand_in" if current is not None and not current.board else "board")
     with site_connections(context.places) as connect:
         known = cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
-        board = Board(folder_of(course, course.board, connect)) if course.board else None
-        files = (
-            HandInFolder(course, folder_of(course, course.hand_in, connect), check, known) if course.hand_in else None
-        )
+        reader = ClassReader(course, known, lambda text: folder_of(course, text, connect), check)
         while True:
             try:
-                if board is not None:
-                    board.refresh()
-                handed = files.refresh() if files is not None else []
+                rows = reader.look(time.time())
             except ProblemError as error:
                 if not options.live:
                     raise
                 context.report(error.problems[0])
             else:
-                members = board.members.values() if board is not None else ()
-                rows = class_view(course, known, members, handed, time.time())
-                more = sum(one.more for one in (board, files) if one is not None)
-                _show(context, course, known, rows, more, options)
+                _show(context, course, known, rows, reader.more, options)
                 if not options.live or options.json:
-                    return OK if all(one.ok for one in handed) else FAILED
+                    return OK if all(one.ok for row in rows for one in row.handed) else FAILED
             time.sleep(EACH_S)
 
 

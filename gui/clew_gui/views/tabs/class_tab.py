@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from clew_gui.charts.class_race import class_race
 from clew_gui.charts.kit.lines import LinesChart
-from clew_gui.courses.board import Board
 from clew_gui.courses.class_view import (
     CLASS_HEADS,
-    HandedIn,
-    HandInFolder,
+    EACH_S,
+    ClassReader,
     StudentRow,
     class_table,
-    class_view,
     shared_curves,
+    shown_name,
+    used_cards,
 )
 from clew_gui.courses.course import Course
 from clew_gui.reports.check import HandinVerdict, check_handin
@@ -39,9 +39,6 @@ from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 from clew_shared.cards import ExerciseCard
 
-_EACH_S = 60.0
-"""Seconds between two looks at the board while the tab is in sight."""
-
 
 class ClassTab(Tab):
     """Shows the board of the class; offered while a course with a board is followed that one has not joined."""
@@ -53,11 +50,9 @@ class ClassTab(Tab):
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
         super().__init__(window, controller, places)
-        self._board: Board | None = None
-        self._files: HandInFolder | None = None
-        self._work: BackgroundWork[list[HandedIn]] | None = None
-        self._of: Course | None = None
-        """The course whose board was read last."""
+        self._reader: ClassReader | None = None
+        """Reads the class that was looked at last."""
+        self._work: BackgroundWork[list[StudentRow]] | None = None
         self._looked = 0.0
         self._rows: list[StudentRow] = []
         self._exercise = self._student = ""
@@ -92,38 +87,27 @@ class ClassTab(Tab):
 
     def refresh(self) -> None:
         """Looks at the board each minute while the tab is in sight; the first time a person may be asked to log in."""
-        if self.in_sight() and (self._course() != self._of or time.monotonic() - self._looked > _EACH_S):
-            self._read(asked=self._course() != self._of)
+        new = self._reader is None or self._reader.course != self._course()
+        if self.in_sight() and (new or time.monotonic() - self._looked > EACH_S):
+            self._read(asked=new)
 
     def _read(self, asked: bool) -> None:
-        course, folder = self._course(), self._controller.course_folder
+        course, folder, model = self._course(), self._controller.course_folder, self._controller.model
         if course is None or folder is None or self._work is not None:
             return
         self._looked = time.monotonic()
-        if course != self._of or self._board is None:
-            self._of, self._rows = course, []
-            self._board = Board(folder(course, course.board, asked))
-            model = self._controller.model
-            check, shown = partial(_check, {card.id: card for card in model.whole.exercises}), model.catalogue.exercises
-            at = folder(course, course.hand_in, asked) if course.hand_in else None
-            self._files = HandInFolder(course, at, check, shown) if at is not None else None
-        board, files = self._board, self._files
-
-        def read() -> list[HandedIn]:
-            board.refresh()
-            return files.refresh() if files is not None else []
-
+        if self._reader is None or self._reader.course != course:
+            self._rows = []
+            check = partial(_check, {card.id: card for card in model.whole.exercises})
+            shown = model.catalogue.exercises
+            self._reader = ClassReader(course, shown, lambda text: folder(course, text, asked), check)
+        reader = self._reader
         self.look.allow(False, "The board is being read")
-        self._work = call_elsewhere(self, "class board", read, self._took, self._failed)
+        self._work = call_elsewhere(self, "class board", lambda: reader.look(time.time()), self._took, self._failed)
 
-    def _took(self, handed: Sequence[HandedIn]) -> None:
-        self._work = None
+    def _took(self, rows: list[StudentRow]) -> None:
+        self._work, self._rows = None, rows
         self.look.allow(True)
-        course, board = self._course(), self._board
-        if course is None or board is None:
-            return
-        cards = self._controller.model.catalogue.exercises
-        self._rows = class_view(course, cards, board.members.values(), handed, time.time())
         self._fill()
 
     def _failed(self, problems: Sequence[Problem]) -> None:
@@ -135,7 +119,7 @@ class ClassTab(Tab):
 
     def _fill(self) -> None:
         stuck = sum(bool(row.stuck) for row in self._rows)
-        more = f", {self._board.more} more files are not read" if self._board and self._board.more else ""
+        more = f", {self._reader.more} more files are not read" if self._reader and self._reader.more else ""
         self.sentence.set_text(f"{len(self._rows)} students on the board, {stuck} of them stuck{more}")
         cards = self._controller.model.catalogue.exercises
         self.table.fill(class_table(self._rows, cards, names=self.names.isChecked()))
@@ -143,13 +127,13 @@ class ClassTab(Tab):
 
     def _choose(self, line: int, place: int) -> None:
         """A click on a student's exercise shows its curves, that of the student in colour."""
-        used = [
-            card for card in self._controller.model.catalogue.exercises if any(card.id in r.cells for r in self._rows)
-        ]
+        used = used_cards(self._rows, self._controller.model.catalogue.exercises)
         place -= len(CLASS_HEADS)
         if 0 <= place < len(used) and line < len(self._rows):
-            before, member = (self._exercise, self._student), self._rows[line]
-            name = f"{member.name} {member.owner}".strip() if self.names.isChecked() else f"Student {line + 1}"
+            before, name = (
+                (self._exercise, self._student),
+                shown_name(self._rows[line], line + 1, self.names.isChecked()),
+            )
             self._exercise, self._student = used[place].id, "" if before == (used[place].id, name) else name
             self._draw()
 
@@ -157,7 +141,7 @@ class ClassTab(Tab):
         model = self._controller.model
         card = model.cards.get(self._exercise, model.card)
         metric = headline_metric(card)
-        names, board = self.names.isChecked(), self._board
+        names, board = self.names.isChecked(), self._reader.board if self._reader is not None else None
         found = shared_curves(board, self._rows, card.id, names) if board is not None else {}
         curves = {name: one.line.points for name, one in found.items()}
         plot = class_race(curves, metric, self._student) if metric is not None else None
