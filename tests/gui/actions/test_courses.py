@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,9 +14,9 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.courses.board import Board
-from clew_gui.courses.course import read_place
+from clew_gui.courses.course import Course, read_place
 from clew_gui.courses.course_file import from_files
-from clew_gui.courses.shared_folder import SharedFolder
+from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.courses.store import Courses
 from clew_gui.views.tabs.class_tab import ClassTab
 from clew_shared.base.places import Places
@@ -179,6 +180,36 @@ def test_the_teacher_sees_the_class_and_a_click_shows_a_curve(
     assert "Ada" not in str(tab.table.texts)
     tab.write("csv", tmp_path / "class.csv")
     assert "Student 1" in (tmp_path / "class.csv").read_text()
+
+
+def test_a_login_is_asked_for_when_a_person_looks_and_not_each_minute(
+    open_window: Opener,
+    course: Path,
+    places: Places,
+    board: SharedFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    qtbot: QtBot,
+) -> None:
+    follow(places, course)
+    program = open_window()
+    tab, asked = program.tab(ClassTab), list[bool]()
+
+    def folder(_course: Course, _text: str, may_ask: Callable[[], bool]) -> SharedFolder:
+        look = board.look
+
+        def noted(suffix: str, offsets: Mapping[str, int]) -> tuple[list[SharedFile], int]:
+            asked.append(may_ask())
+            return look(suffix, offsets)
+
+        monkeypatch.setattr(board, "look", noted)
+        return board
+
+    program.controller.course_folder = folder
+    tab.open()
+    qtbot.waitUntil(lambda: asked == [True] and tab.look.isEnabled(), timeout=10_000)
+    monkeypatch.setattr(tab, "_looked", -1e9)
+    tab.refresh()
+    qtbot.waitUntil(lambda: asked == [True, False] and tab.look.isEnabled(), timeout=10_000)
 
 
 def test_a_member_is_offered_no_class(open_window: Opener, course: Path, places: Places) -> None:

@@ -142,16 +142,16 @@ class CourseActions(QObject):
 
     # --- The folders of a class ---------------------------------------------------------------------------------------
 
-    def _connect(self, asked: bool, site: str) -> SiteConnection:
+    def _connect(self, asked: Callable[[], bool], site: str) -> SiteConnection:
         """The connection to a site; ``asked``: a person may be asked to log in for it. Raises ``ProblemError``."""
         if self._manager is None:
             raise problem("ssh.lost", "This window talks to no sites.")
         access = self._manager.watch_of(site).access
-        if asked:
+        if asked():
             access.allow_prompts()
         return access.connected()
 
-    def folder(self, course: Course, text: str, asked: bool) -> SharedFolder:
+    def folder(self, course: Course, text: str, asked: Callable[[], bool] = lambda: True) -> SharedFolder:
         """A shared folder that the course names."""
         return folder_of(course, text, partial(self._connect, asked))
 
@@ -161,7 +161,7 @@ class CourseActions(QObject):
         course = self._controller.model.course
         if course is None or not course.hand_in:
             return False
-        folder, kept = self.folder(course, course.hand_in, asked=True), self._places.shared(course.id)
+        folder, kept = self.folder(course, course.hand_in), self._places.shared(course.id)
 
         def send() -> Receipt:
             with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
@@ -212,7 +212,7 @@ class CourseActions(QObject):
 
     def _stop(self, course: Course, sharing: Sharing, then: Callable[[], None]) -> None:
         """Deletes what is shared with the class, and does the rest if that worked."""
-        folder = self.folder(course, course.board, asked=True)
+        folder = self.folder(course, course.board)
         failed = self._window.messages.show_problems
         call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), lambda _: then(), failed)
 
@@ -244,7 +244,7 @@ class CourseActions(QObject):
         """Brings the board up to date by the connection that is there; what cannot be sent now is sent later."""
         if self._work is not None or sharing.member is None:
             return
-        folder = self.folder(course, course.board, asked)
+        folder = self.folder(course, course.board, lambda: asked)
 
         def ended(_: object) -> None:
             self._work = None

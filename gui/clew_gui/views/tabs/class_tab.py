@@ -53,7 +53,8 @@ class ClassTab(Tab):
         self._reader: ClassReader | None = None
         """Reads the class that was looked at last."""
         self._work: BackgroundWork[list[StudentRow]] | None = None
-        self._looked = 0.0
+        self._looked, self._asked = 0.0, False
+        """When it was looked at last, and whether a person did that."""
         self._rows: list[StudentRow] = []
         self._exercise = self._student = ""
         self.sentence = Elided("", "subtitle")
@@ -95,12 +96,12 @@ class ClassTab(Tab):
         course, folder, model = self._course(), self._controller.course_folder, self._controller.model
         if course is None or folder is None or self._work is not None:
             return
-        self._looked = time.monotonic()
+        self._looked, self._asked = time.monotonic(), asked
         if self._reader is None or self._reader.course != course:
             self._rows = []
             check = partial(_check, {card.id: card for card in model.whole.exercises})
             shown = model.catalogue.exercises
-            self._reader = ClassReader(course, shown, lambda text: folder(course, text, asked), check)
+            self._reader = ClassReader(course, shown, lambda text: folder(course, text, lambda: self._asked), check)
         reader = self._reader
         self.look.allow(False, "The board is being read")
         self._work = call_elsewhere(self, "class board", lambda: reader.look(time.time()), self._took, self._failed)
