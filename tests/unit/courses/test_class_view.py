@@ -139,6 +139,7 @@ def test_the_table_joins_board_and_hand_ins_by_account() -> None:
     [
         (["--html", "x.html", "--csv", "x.csv"], "must be named for --html and --csv"),
         (["handins", "--no-names"], "cannot be used with --no-names"),
+        (["--json", "--no-names"], "--json has the names"),
         ([], "No course with a board is followed here"),
     ],
 )

@@ -112,6 +112,8 @@ def class_(context: CommandContext, argv: Sequence[str]) -> int:
             f"A folder of hand-ins {'must be named for' if of_course else 'cannot be used with'} {' and '.join(wrong)}."
         )
         raise problem("cli.usage", text, "See: clew class --help", wrong[0])
+    if options.json and options.no_names:
+        raise problem("cli.usage", "--json has the names of all.", "Leave out --json or --no-names.", "--json")
     if of_course:
         from clew_gui.commands.reports.class_live import class_of_course  # SSH is loaded there
 
