@@ -2,7 +2,7 @@
 # Runs tests with Windows Python under Wine, and says how many pass in each folder: test.sh [--quick | WORDS FOR PYTEST]
 #
 # Without words: all of tests/unit and tests/contract that can run there, and a handful of others (others below).
-# --quick: the handful and tests/unit/base, for `make test`; a computer where Wine cannot be set up is no failure.
+# --quick: the handful, tests/unit/base and tests/unit/courses, for `make test`; a computer where Wine cannot be set up is no failure.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$HERE/../.."
@@ -16,6 +16,7 @@ others=(
     tests/integration/session/test_killed_processes.py
     tests/integration/sites/test_from_a_laptop.py
     tests/integration/trainer/test_script.py::test_a_new_script_works_alone_and_as_a_run
+    tests/gui/actions/test_courses.py
     tests/gui/report/test_report.py
     tests/gui/window/test_first_run.py
 )
@@ -30,7 +31,7 @@ if [ "${1:-}" = --quick ]; then
         exit 0
     fi
     echo "Windows: set up after $((SECONDS - began)) s."
-    set -- tests/unit/base "${others[@]}"
+    set -- tests/unit/base tests/unit/courses "${others[@]}"
 elif [ $# -eq 0 ]; then
     handin=tests/integration/commands/test_cli_handin.py
     set -- tests/unit tests/contract "${others[@]}" $handin::test_a_hand_in_is_checked_by_training_its_first_steps_again

@@ -209,7 +209,10 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
             rights = folder.rights()
     raise_all(found for found in [rights.problem(options.what)] if found is not None)
     who = f"the group {options.group}" if options.group else rights.owner
-    context.say(f"Each student can put files of his own there; {who} reads them, and no other student.")
+    text = f"Each student can put files of his own there; {who} reads them, and no other student."
+    context.say(
+        text if rights.posix else "Who can read and remove files there is for its server to say: ask whoever runs it."
+    )
     return OK
 
 

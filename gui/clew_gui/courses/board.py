@@ -54,8 +54,9 @@ _BAD = {RunState.FAILED: "failed", RunState.TIMED_OUT: "out of time", RunState.L
 
 class BoardLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line. ``time`` is wall-clock seconds since 1970 on the student's computer, ``run`` the first digits of its
-    id, ``best`` the best value of the exercise's ``metric``, ``goals`` the ids of those reached, ``points`` its curve,
-    thinned, as (step, value) pairs, if the student shares curves. A line without a run says who joined."""
+    id, ``best`` the best value of the exercise's ``metric``, ``goals`` when each that is reached was first seen to be,
+    by its id, ``points`` its curve, thinned, as (step, value) pairs, if the student shares curves. A line without a run
+    says who joined."""
 
     time: float
     name: str = ""
@@ -66,7 +67,7 @@ class BoardLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: int = 0
     metric: str = ""
     best: float | None = None
-    goals: tuple[str, ...] = ()
+    goals: dict[str, float] = {}
     diverged: bool = False
     points: tuple[tuple[int, float], ...] = ()
 
@@ -94,9 +95,12 @@ class Member(msgspec.Struct, kw_only=True):
         """The runs of an exercise, the one with the latest line last."""
         return sorted((one for one in self.runs.values() if one.line.exercise == exercise), key=lambda one: one.moved)
 
-    def reached(self, exercise: str) -> set[str]:
-        """The goals of an exercise that any of the runs reached."""
-        return {goal for one in self.of(exercise) for goal in one.line.goals}
+    def reached(self, exercise: str) -> dict[str, float]:
+        """When each goal of an exercise that any of the runs reached was first seen to be."""
+        found: dict[str, float] = {}
+        for goal, time in (pair for one in self.of(exercise) for pair in one.line.goals.items()):
+            found[goal] = min(time, found.get(goal, time))
+        return found
 
     def stuck(self, now: float) -> str:
         """Why somebody should look: what the latest run does, in a few words; empty if all is well."""
@@ -120,7 +124,6 @@ def line_of(
     """What is shared of a run at the time ``now``."""
     metric = headline_metric(card)
     best = history.best(metric.name) if metric is not None else None
-    reached = (goal.id for goal in card.goals if check_goal(goal, history, card, spec).reached)
     return BoardLine(
         time=round(now, 1),
         exercise=spec.exercise,
@@ -130,7 +133,7 @@ def line_of(
         steps=steps if isinstance(steps := asked_settings(spec, card).get(STEPS), int) else 0,
         metric=metric.label if metric is not None else "",
         best=_plain(best.value) if best is not None else None,
-        goals=tuple(reached),
+        goals={goal.id: round(now, 1) for goal in card.goals if check_goal(goal, history, card, spec).reached},
         diverged=diverged_for_good(history) is not None,
         points=_points(history, metric.name) if curves and metric is not None else (),
     )
@@ -197,7 +200,12 @@ class Sharing:
         """Keep what changed since the last line of each run; nothing without a membership. Raises ``ProblemError``."""
         if self.member is not None:
             self._catch_up()
-            self._add([line for line in lines if self._is_news(line)])
+            self._add([line for line in map(self._with_earlier_times, lines) if self._is_news(line)])
+
+    def _with_earlier_times(self, line: BoardLine) -> BoardLine:
+        before = self._shared.runs.get(line.run)
+        earlier = before.line.goals if before is not None else {}
+        return msgspec.structs.replace(line, goals={goal: earlier.get(goal, time) for goal, time in line.goals.items()})
 
     def is_settled(self, run: str, state: RunState) -> bool:
         """Whether the run had ended so when it was shared last: nothing of it changes any more."""
@@ -312,7 +320,9 @@ def fold_line(member: Member, data: bytes, now: float) -> None:
     try:
         line: BoardLine = from_json(data, BoardLine) if len(data) <= LINE_BYTES else BoardLine(time=math.nan)
         texts = (line.name, line.exercise, line.run, line.state, line.metric, *line.goals)
-        good = 0 <= line.time < math.inf and all(len(text) <= MAX_NAME and text.isprintable() for text in texts)
+        good = all(0 <= time < math.inf for time in (line.time, *line.goals.values())) and all(
+            len(text) <= MAX_NAME and text.isprintable() for text in texts
+        )
         good &= all(0 <= step < _MOST_STEPS for step in (line.step, line.steps, *(step for step, _ in line.points)))
         good &= all(abs(value) < _MOST_VALUE for value in (line.best or 0.0, *(value for _, value in line.points)))
     except msgspec.DecodeError:
@@ -320,7 +330,8 @@ def fold_line(member: Member, data: bytes, now: float) -> None:
     if not good or len(line.points) > _POINTS + 1:
         member.strange += 1
         return
-    line = msgspec.structs.replace(line, time=min(line.time, now))
+    goals = {goal: min(time, now) for goal, time in line.goals.items()}
+    line = msgspec.structs.replace(line, time=min(line.time, now), goals=goals)
     member.name = line.name or member.name
     if line.run:
         before = member.runs.get(line.run)

@@ -12,15 +12,17 @@ import msgspec
 
 from clew_gui.base.state_words import STATE_WORDS
 from clew_gui.courses.board import Board, Member, RunOnBoard
-from clew_gui.courses.course import Course, closes, late_words
+from clew_gui.courses.course import Course, closes, late_words, queue_at
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.reports.check import HandinVerdict
 from clew_gui.reports.class_table import ClassRow, class_rows
 from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import SUFFIX, file_name
+from clew_gui.schedulers.state import ON_NODE, WAITING
+from clew_gui.sites.site_connection import SiteConnection
 from clew_gui.study.ranking import headline_metric
 from clew_shared.base.foreign import from_json, read_file
-from clew_shared.base.number_words import quantity
+from clew_shared.base.number_words import counted, quantity
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.cards import ExerciseCard
@@ -38,12 +40,12 @@ _LATER = HandinVerdict(problems=(Problem("handin.read", "It is not read yet, as 
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A student's work on one exercise: the state of the latest run, the best value so far (None: none), how many of
-    the goals are reached, and the part of the run that is done, from 0 to 1."""
+    """A student's work on one exercise: the state of the latest run, the best value so far (None: none), when each of
+    the goals that are reached was (seconds since 1970), and the part of the run that is done, from 0 to 1."""
 
     state: str = ""
     best: float | None = None
-    goals: int = 0
+    goals: tuple[float, ...] = ()
     done: float = 0.0
 
 
@@ -130,11 +132,43 @@ def _cell(card: ExerciseCard, member: Member) -> Cell | None:
     metric = headline_metric(card)
     values = [one.line.best for one in runs if one.line.best is not None]
     best = (min if metric is not None and metric.better == "lower" else max)(values, default=None)
-    known = member.reached(card.id) & {goal.id for goal in card.goals}
-    return Cell(last.state, best, len(known), min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
+    reached = member.reached(card.id)
+    times = tuple(sorted(reached[goal.id] for goal in card.goals if goal.id in reached))
+    return Cell(last.state, best, times, min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
 
 
-CLASS_HEADS = ("Student", "Account", "Stuck")
+class LessonQueue(msgspec.Struct, frozen=True):
+    """How many jobs run and wait in the reservation or partition ``name`` of the lesson that is on, of those that the
+    site shows, and when the next one is expected to begin (seconds since 1970). None: the site does not say."""
+
+    name: str
+    running: int | None = None
+    waiting: int | None = None
+    start: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        if self.running is None or self.waiting is None:
+            return f"{self.name}: the site does not say which jobs are there"
+        start = f", the next one begins at {_clock(self.start)}" if self.start is not None else ""
+        return f"{self.name}: {counted(self.running, 'job')} running, {self.waiting} waiting{start}"
+
+
+def ask_queue(course: Course, connection: SiteConnection, now: float) -> LessonQueue | None:
+    """The queue of the lesson that is on; None where no lesson names one. Raises ``ProblemError``."""
+    if (asked := queue_at(course, now)) is None:
+        return None
+    name, command = asked.reservation or asked.partition, connection.scheduler.ask_queue(asked)
+    jobs = connection.scheduler.queue(connection.run(command)) if command is not None else None
+    if jobs is None:
+        return LessonQueue(name)
+    waiting = [job for job in jobs if job.phase in WAITING]
+    start = min((job.start for job in waiting if job.start is not None and job.start > now), default=None)
+    return LessonQueue(name, sum(job.phase in ON_NODE for job in jobs), len(waiting), start)
+
+
+CLASS_HEADS = ("Student", "Stuck")
 """The columns before those of the exercises."""
 
 
@@ -144,8 +178,9 @@ def used_cards(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard]) -> lis
 
 
 def shown_name(row: StudentRow, number: int, names: bool) -> str:
-    """What a student is called where the account has no column; without ``names`` students are only counted."""
-    return f"{row.name} {row.owner}".strip() if names else f"Student {number}"
+    """The name that a student gives, with the account; without ``names`` students are only counted."""
+    account = f" ({row.owner})" if row.owner not in ("", row.name) else ""
+    return row.name + account if names else f"Student {number}"
 
 
 def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names: bool) -> list[list[str]]:
@@ -153,16 +188,16 @@ def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names
     used = used_cards(rows, cards)
     table = [[*CLASS_HEADS, *(card.title for card in used), "Handed in", "Seen"]]
     for number, row in enumerate(rows, 1):
-        who = (row.name, row.owner) if names else (shown_name(row, number, names), "")
         words = [", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed]
         handed = "; ".join(shortened([f"{one.exercises}: {w}" for one, w in zip(row.handed, words, strict=True)]))
         seen = _clock(row.seen) if row.seen else ""
-        table.append([*who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
+        who = shown_name(row, number, names)
+        table.append([who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
     return table
 
 
 def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
-    """A student's work on an exercise in a few words: ``Training 40 %, 91.2 %, 1 of 2``, of its goals."""
+    """A student's work on an exercise in a few words: ``Running 40 %, 91.2 %, 1/2``, of its goals."""
     if cell is None:
         return ""
     metric = headline_metric(card)
@@ -170,7 +205,7 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     state = next((words for state, words in STATE_WORDS.items() if state == cell.state), "?")
     state = "" if cell.state == RunState.FINISHED else state
     done = f" {100 * cell.done:.0f} %" if cell.state == RunState.RUNNING and cell.done else ""
-    goals = f"{cell.goals} of {len(card.goals)}" if card.goals else ""
+    goals = f"{len(cell.goals)}/{len(card.goals)}" if card.goals else ""
     return ", ".join(filter(None, (state + done, best, goals)))
 
 
@@ -310,8 +345,12 @@ class ClassReader:
         check: Callable[[Path], HandinVerdict],
     ) -> None:
         self.course, self._cards = course, cards
-        self.board = Board(folder_at(course.board)) if course.board else None
-        self._files = HandInFolder(course, folder_at(course.hand_in), check, cards) if course.hand_in else None
+        folders = {text: folder_at(text) for text in (course.board, course.hand_in) if text}
+        self.board = Board(folders[course.board]) if course.board else None
+        self._files = HandInFolder(course, folders[course.hand_in], check, cards) if course.hand_in else None
+        self._connect = next((one.connect for one in folders.values() if one.connect is not None), None)
+        self.queue: LessonQueue | None = None
+        """The queue of the lesson that is on, where the class meets on a site."""
 
     @property
     def more(self) -> int:
@@ -323,5 +362,13 @@ class ClassReader:
         if self.board is not None:
             self.board.refresh()
         handed = self._files.refresh() if self._files is not None else []
+        self.queue = ask_queue(self.course, self._connect(), now) if self._connect is not None else None
         members = self.board.members.values() if self.board is not None else ()
         return class_view(self.course, self._cards, members, handed, now)
+
+
+def class_words(rows: Sequence[StudentRow], reader: ClassReader) -> str:
+    """Says how many students there are, how many of them are stuck, and what the queue holds."""
+    stuck = sum(bool(row.stuck) for row in rows)
+    queue = f". {reader.queue.words}" if reader.queue is not None else ""
+    return f"{counted(len(rows), 'student')}, {stuck} stuck{queue}"

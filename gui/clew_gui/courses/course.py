@@ -264,6 +264,14 @@ def allocation_in(course: Course | None, exercise: str, usual: AllocationRequest
     return build_allocation(usual, lesson.allocation) if lesson is not None else usual
 
 
+def queue_at(course: Course, now: float) -> AllocationRequest | None:
+    """What the jobs of the lesson that is on ask for: the first that names a reservation or partition and is not over
+    at ``now``; None if none does."""
+    lessons = (lesson for lesson in course.lessons if not late_words(lesson.until, now))
+    asked = (build_allocation(AllocationRequest(), lesson.allocation) for lesson in lessons)
+    return next((one for one in asked if one.reservation or one.partition), None)
+
+
 def closes(course: Course | None, exercises: Sequence[str]) -> datetime | None:
     """Until when a hand-in with these exercises counts: the earliest of their lessons' times; None for no limit."""
     lessons = [course.lesson_of(one) for one in exercises] if course is not None else []

@@ -87,7 +87,7 @@ class SharedFolder:
 
     def __init__(self, place: SharedPlace, connect: Callable[[], SiteConnection] | None = None) -> None:
         self.place = place
-        self._connect = connect
+        self.connect = connect
 
     def look(self, suffix: str, offsets: Mapping[str, int]) -> tuple[list[SharedFile], int]:
         """The files that end so, each with what it has after its offset (that of ``""`` for others), and how many there
@@ -144,10 +144,10 @@ class SharedFolder:
 
     def _do(self, what: str, **words: Any) -> dict[str, Any]:
         question = {"do": what, "folder": self.place.path, **words}
-        if self._connect is None:
+        if self.connect is None:
             found = folder_there.answer(question)
         else:
-            connection = self._connect()
+            connection = self.connect()
             program = files("clew_gui.deploy").joinpath("folder_there.py").read_text(encoding="utf-8")
             asked = msgspec.json.encode(question) + b"\n"
             done = connection.run(("python3", "-I", "-c", program + _CALL), stdin=asked)

@@ -137,7 +137,11 @@ def rights(folder: Path) -> "dict[str, Any]":
 def make(folder: Path, group: str, students: str) -> "dict[str, Any]":
     """Makes the folder: everybody may put files of their own there, nobody may list it, change or remove what others
     have put, and only the teacher, or ``group``, reads it. With an access list where the system has such; else by the
-    group, which must be a teacher's own. Only ``students``, a group, may write if it is named."""
+    group, which must be a teacher's own. Only ``students``, a group, may write if it is named. On Windows the folder is
+    made, and no more: it is a network drive's server that has rights."""
+    if os.name != "posix" and not (group or students):
+        folder.mkdir()
+        return rights(folder)
     grp, me = import_module("grp"), import_module("pwd").getpwuid(_posix.getuid())
     wanted = grp.getgrnam(group) if group else grp.getgrgid(me.pw_gid)
     folder.mkdir(mode=0o700)

@@ -108,6 +108,7 @@ class MnSubmit(Slurm):
     history = Scheduler.history
     relay = Scheduler.relay
     attach = Scheduler.attach
+    ask_queue = Scheduler.ask_queue
     ask_limits = Scheduler.ask_limits
     ask_acceptance = Scheduler.ask_acceptance
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from clew_gui.base.times import read_clock
 from clew_gui.schedulers import slurm
-from clew_gui.schedulers.allocation import Partition, clock_asked
+from clew_gui.schedulers.allocation import AllocationRequest, Partition, clock_asked
 from clew_gui.schedulers.job import (
     DIRECTIVE_VALUE,
     SCHEDULER_LOG,
@@ -149,6 +149,14 @@ class Pbs(Scheduler):
         found = {_number(one): fields for one, fields in parse_qstat(output.out)} if not output.late else {}
         states = {job.id: _state(job.id, found[_number(job.id)]) for job in jobs if _number(job.id) in found}
         return {one: state for one, state in states.items() if state.phase in ENDED}
+
+    def ask_queue(self, asked: AllocationRequest) -> Command | None:
+        """``qstat -f`` of the queue, which is what a reservation is for OpenPBS; Torque's server knows none."""
+        return ("qstat", "-f", asked.partition) if asked.partition else None
+
+    def queue(self, output: Output) -> list[JobState] | None:
+        """The jobs that are listed."""
+        return None if output.code or output.late else [_state(one, fields) for one, fields in parse_qstat(output.out)]
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to the job, and KILL some seconds later."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from clew_gui.schedulers.allocation import Partition
+from clew_gui.schedulers.allocation import AllocationRequest, Partition
 from clew_gui.schedulers.job import SCRIPT, UNEXPORT, Directives, JobRef, JobSpec, check_job, render, render_plain
 from clew_gui.schedulers.state import JobState, Output, PartitionLimits, Phase, Reason, Submitted
 from clew_shared.base.problem import Problem
@@ -139,6 +139,15 @@ class Scheduler(Protocol):
     def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Returns what the accounts say, by id; jobs that they do not know are left out."""
         return {}
+
+    def ask_queue(self, asked: AllocationRequest) -> Command | None:
+        """Ask for everybody's jobs where such a job would be: in its reservation, else in its partition; None where
+        the scheduler has no short answer to that."""
+        return None
+
+    def queue(self, output: Output) -> list[JobState] | None:
+        """The jobs in the answer to ``ask_queue``; None if it is none."""
+        return None
 
     def cancel(self, job: JobRef) -> Command:
         """End the job, or take it out of the queue."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from clew_gui.base.times import read_time
-from clew_gui.schedulers.allocation import Partition, clock_asked
+from clew_gui.schedulers.allocation import AllocationRequest, Partition, clock_asked
 from clew_gui.schedulers.job import (
     DIRECTIVE_VALUE,
     SCHEDULER_LOG,
@@ -211,6 +211,16 @@ class Slurm(Scheduler):
         if output.late or output.code != 0:
             return {}
         return of_jobs(jobs, parse_sacct(output.out))
+
+    def ask_queue(self, asked: AllocationRequest) -> Command | None:
+        """``squeue`` for one of them."""
+        named = {"reservation": asked.reservation} if asked.reservation else {"partition": asked.partition}
+        words = [f"--{name}={value}" for name, value in named.items() if value]
+        return ("squeue", "--noheader", *words, f"--format={_FORMAT}") if words else None
+
+    def queue(self, output: Output) -> list[JobState] | None:
+        """The jobs that are listed; the site may list one's own only."""
+        return None if output.code or output.late else list(parse_squeue(output.out))
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to all of the job, and KILL half a minute later."""

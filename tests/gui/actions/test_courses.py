@@ -14,12 +14,13 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.courses.board import Board
-from clew_gui.courses.course import Course, read_place
+from clew_gui.courses.course import Course
 from clew_gui.courses.course_file import from_files
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.courses.store import Courses
 from clew_gui.views.tabs.class_tab import ClassTab
 from clew_shared.base.places import Places
+from tests.class_folder import class_folder
 from tests.gui import fakes
 from tests.gui.conftest import Opener
 
@@ -27,9 +28,7 @@ from tests.gui.conftest import Opener
 @pytest.fixture
 def board(tmp_path: Path) -> SharedFolder:
     """The folder of the class."""
-    folder = SharedFolder(read_place(str(tmp_path / "board")))
-    folder.make(group="root")
-    return folder
+    return class_folder(tmp_path / "board")
 
 
 @pytest.fixture
@@ -168,12 +167,15 @@ def test_the_teacher_sees_the_class_and_a_click_shows_a_curve(
     tab = program.tab(ClassTab)
     tab.open()
     qtbot.waitUntil(lambda: "2 students" in tab.sentence.text(), timeout=10_000)
-    assert "1 of them stuck" in tab.sentence.text()
+    assert "1 stuck" in tab.sentence.text()
     heads, ada, ben = tab.table.texts
-    assert heads[3].startswith("Softmax")
-    assert "50 %" in ada[3]
-    assert ben[2] == "failed"
-    tab.table.cellClicked.emit(0, 3)
+    assert heads[2].startswith("Softmax")
+    assert "50 %" in ada[2]
+    assert ben[1] == "failed"
+    tab.pages.button("goals").click()
+    assert not tab.race.isVisible()
+    tab.pages.button("race").click()
+    tab.table.cellClicked.emit(0, 2)
     assert tab.race.isVisible()
     tab.names.setChecked(False)
     assert [row[0] for row in tab.table.texts[1:]] == ["Student 1", "Student 2"]

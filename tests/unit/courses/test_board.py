@@ -26,6 +26,7 @@ from clew_shared.catalogue import find_card, load_builtin
 from clew_shared.journal.events import Attempt, Points, RunState, Schema, State
 from clew_shared.journal.history import History
 from clew_shared.spec import RunSpec
+from tests.class_folder import class_folder
 
 NOW = 1_800_000_000.0
 
@@ -33,9 +34,7 @@ NOW = 1_800_000_000.0
 @pytest.fixture
 def folder(tmp_path: Path) -> SharedFolder:
     """A shared folder on this computer."""
-    shared = SharedFolder(SharedPlace("", str(tmp_path / "board")))
-    shared.make(group="root")
-    return shared
+    return class_folder(tmp_path / "board")
 
 
 def at(shared: SharedFolder, name: str) -> Path:
@@ -61,12 +60,12 @@ def read(shared: SharedFolder) -> list[Member]:
 
 def test_the_teacher_sees_what_a_student_shares(tmp_path: Path, folder: SharedFolder) -> None:
     one = sharing(tmp_path)
-    one.note([line(step=10, best=0.5, goals=("accuracy",))])
+    one.note([line(step=10, best=0.5, goals={"accuracy": 5.0})])
     assert one.send(folder) > 0
     (member,) = read(folder)
     (run,) = member.of("softmax")
     assert (member.name, member.owner) == ("Ada", answer({"do": "rights", "folder": folder.place.path})["owner"])
-    assert (run.line.step, run.line.best, member.reached("softmax")) == (10, 0.5, {"accuracy"})
+    assert (run.line.step, run.line.best, member.reached("softmax")) == (10, 0.5, {"accuracy": 5.0})
 
 
 def test_nothing_is_kept_before_joining(tmp_path: Path, folder: SharedFolder) -> None:
@@ -206,12 +205,24 @@ def test_no_line_breaks_the_reader(data: bytes) -> None:
     fold_line(Member(file="f", owner="o", runs={}), data, NOW)
 
 
+def test_a_goal_keeps_the_time_when_it_was_first_reached(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.note([line(time=5.0, step=10, goals={"accuracy": 5.0})])
+    one.note([line(time=65.0, step=20, goals={"accuracy": 65.0, "fast": 65.0})])
+    one.note([line("bbbbbbbb", time=95.0, goals={"accuracy": 95.0})])
+    one.send(folder)
+    (member,) = read(folder)
+    assert member.of("softmax")[0].line.goals == {"accuracy": 5.0, "fast": 65.0}
+    assert member.reached("softmax") == {"accuracy": 5.0, "fast": 65.0}
+
+
 def test_a_time_in_the_future_is_the_files_own() -> None:
     member = Member(file="f", owner="o", runs={})
-    fold_line(member, b'{"time": 99999999999, "run": "r", "exercise": "softmax"}', NOW)
-    assert member.runs["r"].line.time == NOW
+    fold_line(member, b'{"time": 99999999999, "run": "r", "exercise": "softmax", "goals": {"a": 99999999999}}', NOW)
+    assert (member.runs["r"].line.time, member.reached("softmax")) == (NOW, {"a": NOW})
 
 
+@pytest.mark.unix
 def test_links_pipes_and_twins_are_not_read(tmp_path: Path, folder: SharedFolder) -> None:
     (tmp_path / "secret").write_text('{"time": 1, "name": "secret"}\n')
     at(folder, f"a{SUFFIX}").symlink_to(tmp_path / "secret")
@@ -232,6 +243,7 @@ def test_a_huge_file_is_read_up_to_its_limit(folder: SharedFolder) -> None:
     assert seen.members[f"a{SUFFIX}"].strange > 0
 
 
+@pytest.mark.unix
 def test_names_that_are_no_text_are_said_and_break_nothing(folder: SharedFolder) -> None:
     for name in (b"\xff", b"\x1b[31m", b"\nclew:{}\n", b"clew:{}"):
         Path(os.fsdecode(os.fsencode(folder.place.path) + b"/" + name + SUFFIX.encode())).write_bytes(b"x")
@@ -243,6 +255,7 @@ def test_names_that_are_no_text_are_said_and_break_nothing(folder: SharedFolder)
     msgspec.json.encode(list(seen.members.values()))
 
 
+@pytest.mark.unix
 def test_nobody_crowds_out_the_others(folder: SharedFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         at(folder, f"{number}{SUFFIX}").write_bytes(b"x" * 2_000)
@@ -271,10 +284,11 @@ def test_a_file_is_fetched_though_another_name_ends_as_its_own(tmp_path: Path, f
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "", "a/b", "a\n", "\udcff"])
 def test_no_name_leaves_the_folder(folder: SharedFolder, name: str) -> None:
-    with pytest.raises(ProblemError, match=r"no name of a file|Is a directory|no file"):
+    with pytest.raises(ProblemError, match=r"no name of a file|Is a directory|Permission denied|no file"):
         folder.append(name, 0, b"x")
 
 
+@pytest.mark.unix
 def test_a_planted_file_is_not_written_to(tmp_path: Path, folder: SharedFolder) -> None:
     (tmp_path / "mine").write_text("mine")
     at(folder, "a.board").symlink_to(tmp_path / "mine")
@@ -302,6 +316,7 @@ def test_only_a_folder_that_protects_its_files_is_written_to(mode: int, listed: 
     assert (rights.problem("/b") is None) == safe
 
 
+@pytest.mark.unix
 def test_a_folder_that_others_can_replace_is_not_written_to(folder: SharedFolder) -> None:
     folder.checked()
     above = Path(folder.place.path).parent
@@ -322,6 +337,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.unix
 @pytest.mark.parametrize(
     ("changed", "groups", "listed"),
     [
@@ -346,6 +362,7 @@ def test_a_list_that_lets_classmates_read_protects_nothing(
     assert answer({"do": "rights", "folder": str(tmp_path)})["shown"] is not listed
 
 
+@pytest.mark.unix
 def test_a_group_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="no such account or group"):
         SharedFolder(SharedPlace("", str(tmp_path / "board"))).make(group="nobody-has-this")
@@ -374,7 +391,7 @@ def test_a_line_says_what_the_card_counts() -> None:
         "QUEUED",
         300,
         None,
-        (),
+        {},
         (),
     )
 
@@ -448,6 +465,7 @@ def test_a_clock_that_was_set_back_stops_nothing(tmp_path: Path) -> None:
         {"best": 1e308},
         {"points": [[1, 1e300], [2, 1e300]]},
         {"points": [[-5, 1.0]]},
+        {"goals": {"a": -1}},
     ],
 )
 def test_numbers_that_no_chart_holds_are_not_believed(words: dict[str, object]) -> None:
@@ -456,6 +474,7 @@ def test_numbers_that_no_chart_holds_are_not_believed(words: dict[str, object]) 
     assert (member.strange, member.runs) == (1, {})
 
 
+@pytest.mark.unix
 def test_a_file_says_when_it_was_changed_whatever_its_owner_sets(folder: SharedFolder) -> None:
     folder.append("a.zip", 0, b"late")
     os.utime(at(folder, "a.zip"), (1_000_000_000, 1_000_000_000))

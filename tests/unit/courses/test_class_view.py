@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from clew_gui.commands.main import main
 from clew_gui.courses.board import Member, fold_line
-from clew_gui.courses.class_view import HandedIn, HandInFolder, Receipt, class_table, class_view, send_hand_in
-from clew_gui.courses.course import Assigned, Course, Lesson, applied, read_place
+from clew_gui.courses.class_view import (
+    HandedIn,
+    HandInFolder,
+    Receipt,
+    ask_queue,
+    class_table,
+    class_view,
+    send_hand_in,
+)
+from clew_gui.courses.course import Assigned, Course, Lesson, applied
 from clew_gui.courses.shared_folder import SharedFolder
 from clew_gui.reports.check import HandinVerdict, check_handin
 from clew_gui.reports.facts import ExerciseFact, ReportFacts, read_source
 from clew_gui.reports.handin import open_handin, write_handin
 from clew_gui.reports.page import report_of
+from clew_gui.schedulers.registry import SchedulerName, scheduler_of
+from clew_gui.schedulers.state import Output
+from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.places import Places
 from clew_shared.catalogue import load_builtin
+from clew_shared.params import Value
+from tests.class_folder import class_folder
 from tests.unit.reports.test_handin import made_run
 
 END = datetime(2026, 12, 1, 18, tzinfo=UTC)
@@ -35,9 +50,7 @@ COURSE = Course(
 @pytest.fixture
 def folder(tmp_path: Path) -> SharedFolder:
     """The folder for hand-ins."""
-    found = SharedFolder(read_place(str(tmp_path / "handins")))
-    found.make(group="root")
-    return found
+    return class_folder(tmp_path / "handins")
 
 
 def facts(student: str = "Ada") -> ReportFacts:
@@ -132,6 +145,71 @@ def test_the_table_joins_board_and_hand_ins_by_account() -> None:
     heads, *lines = class_table(rows, cards, names=False)
     assert [line[0] for line in lines] == ["Student 1", "Student 2", "Student 3"]
     assert lines[2][heads.index("Handed in")] == "Softmax: ALTERED, 0 of 2, 2 h late"
+
+
+SQUEUE = "7|RUNNING|None|node1|2026-12-02T10:00:00|2026-12-02T11:00:00|1:00:00|1|a\n"
+WAITS = "|PENDING|Resources||2026-12-0{}T11:00:00|2026-12-08T12:00:00|1:00:00|1|b\n"
+
+
+def connection(name: SchedulerName, output: Output) -> tuple[SiteConnection, list[tuple[str, ...]]]:
+    asked: list[tuple[str, ...]] = []
+
+    def run(command: tuple[str, ...]) -> Output:
+        asked.append(command)
+        return output
+
+    return cast("SiteConnection", SimpleNamespace(scheduler=scheduler_of(name), run=run)), asked
+
+
+def in_lessons(**allocation: Value) -> Course:
+    over = Lesson(title="Over", until=END, allocation={"reservation": "monday"})
+    return msgspec.structs.replace(COURSE, lessons=(over, Lesson(title="On", allocation=allocation)))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "allocation", "output", "command", "said"),
+    [
+        (
+            "slurm",
+            {"reservation": "tuesday"},
+            Output(0, SQUEUE + f"8{WAITS.format(5)}9{WAITS.format(3)}"),
+            "--reservation=tuesday",
+            "tuesday: 1 job running, 2 waiting, the next one begins at 2026-12-03",
+        ),
+        ("slurm", {"partition": "gpu"}, Output(0), "--partition=gpu", "gpu: 0 jobs running, 0 waiting"),
+        ("slurm", {"partition": "gpu"}, Output(1, err="Unable to contact"), "gpu", "gpu: the site does not say"),
+        (
+            "pbs",
+            {"partition": "R12"},
+            Output(0, "Job Id: 7.login\n    job_state = R\nJob Id: 8.login\n    job_state = Q\n"),
+            "R12",
+            "R12: 1 job running, 1 waiting",
+        ),
+    ],
+)
+def test_the_queue_of_the_lesson_that_is_on_is_counted(
+    scheduler: SchedulerName, allocation: dict[str, Value], output: Output, command: str, said: str
+) -> None:
+    site, asked = connection(scheduler, output)
+    found = ask_queue(in_lessons(**allocation), site, END.timestamp() + 1)
+    assert found is not None
+    assert command in asked[0][-2] + asked[0][-1]
+    assert found.words.startswith(said)
+
+
+@pytest.mark.parametrize(("scheduler", "words"), [("pbs", "tuesday: the site does not say"), ("none", "tuesday: the")])
+def test_a_queue_that_cannot_be_asked_for_is_not_called_empty(scheduler: SchedulerName, words: str) -> None:
+    site, asked = connection(scheduler, Output(0))
+    found = ask_queue(in_lessons(reservation="tuesday"), site, END.timestamp() + 1)
+    assert found is not None
+    assert found.words.startswith(words)
+    assert not asked
+
+
+def test_without_a_reservation_nobody_asks_for_a_queue() -> None:
+    site, asked = connection("slurm", Output(0, SQUEUE))
+    assert ask_queue(in_lessons(), site, END.timestamp() + 1) is None
+    assert not asked
 
 
 @pytest.mark.parametrize(

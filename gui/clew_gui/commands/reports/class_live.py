@@ -12,13 +12,11 @@ from rich.table import Table
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext
 from clew_gui.commands.sites.connections import site_connections
-from clew_gui.courses.class_view import EACH_S, ClassReader, StudentRow, class_table, shortened
-from clew_gui.courses.course import Course
+from clew_gui.courses.class_view import EACH_S, ClassReader, StudentRow, class_table, class_words, shortened
 from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.reports.check import HandinVerdict
 from clew_shared.base.harmless import on_one_line
-from clew_shared.base.number_words import counted
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 
@@ -42,7 +40,7 @@ def class_of_course(
                     raise
                 context.report(error.problems[0])
             else:
-                _show(context, course, known, rows, reader.more, options)
+                _show(context, reader, known, rows, options)
                 if not options.live or options.json:
                     return OK if all(one.ok for row in rows for one in row.handed) else FAILED
             time.sleep(EACH_S)
@@ -50,23 +48,23 @@ def class_of_course(
 
 def _show(
     context: CommandContext,
-    course: Course,
+    reader: ClassReader,
     known: Sequence[ExerciseCard],
     rows: Sequence[StudentRow],
-    more: int,
     options: argparse.Namespace,
 ) -> None:
     if options.json:
-        context.say_json({"course": course.id, "time": time.time(), "students": rows, "more": more})
+        about = {"course": reader.course.id, "time": time.time(), "queue": reader.queue, "more": reader.more}
+        context.say_json(about | {"students": rows})
         return
     heads, *lines = class_table(rows, known, names=not options.no_names)
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for cells in lines:
         table.add_row(*map(on_one_line, cells))
-    context.say(f"{course.title}: {counted(len(rows), 'student')}, {sum(bool(row.stuck) for row in rows)} stuck")
+    context.say(f"{reader.course.title}: {class_words(rows, reader)}")
     context.console().print(table)
     for row in () if options.no_names else rows:
         for note in shortened([*row.notes, *(f"{one.file}: {text}" for one in row.handed for text in one.notes)]):
             context.say(on_one_line(f"{row.name}: {note}"))
-    if more:
-        context.note(f"{more:,} more files are not read. Remove those that are not of the class.")
+    if reader.more:
+        context.note(f"{reader.more:,} more files are not read. Remove those that are not of the class.")

@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from clew_gui.charts.class_race import class_race
-from clew_gui.charts.kit.lines import LinesChart
+from clew_gui.charts.class_race import class_goals, class_race
+from clew_gui.charts.kit.lines import LinesChart, LinesPlot
 from clew_gui.courses.class_view import (
     CLASS_HEADS,
     EACH_S,
     ClassReader,
     StudentRow,
     class_table,
+    class_words,
     shared_curves,
     shown_name,
     used_cards,
@@ -31,7 +33,7 @@ from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.tabs.tab import Tab, low_card
-from clew_gui.views.theme.parts import Button, Elided, column, frame, label, row
+from clew_gui.views.theme.parts import Button, Elided, Segments, column, frame, label, row
 from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.harmless import csv_text
@@ -68,10 +70,12 @@ class ClassTab(Tab):
         self.table.cellClicked.connect(self._choose)
         self.race = ChartView(self._appearance, "The race of the class", least=180)
         self._title = label("", "subtitle")
+        self.pages = Segments((("race", "Race"), ("goals", "Goals")), "race", "Chart of the class")
+        self.pages.chosen.connect(lambda _page: self._draw())
         self._bar = QWidget()
         row(self.sentence, self.names, self.look, self.files_button(), gap=8, parent=self._bar)
         card = low_card(column(self.table, gap=4, margins=(14, 8, 8, 8)))
-        inside = column(self._title, self.race, gap=4, margins=(14, 9, 12, 7))
+        inside = column(row(self._title, None, self.pages), self.race, gap=4, margins=(14, 9, 12, 7))
         inside.setStretchFactor(self.race, 1)
         self._race_card = frame("card", inside)
         self.lay_out(self._bar, card, self._race_card, grows=self._race_card)
@@ -119,9 +123,10 @@ class ClassTab(Tab):
     # --- Showing ------------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        stuck = sum(bool(row.stuck) for row in self._rows)
-        more = f", {self._reader.more} more files are not read" if self._reader and self._reader.more else ""
-        self.sentence.set_text(f"{len(self._rows)} students on the board, {stuck} of them stuck{more}")
+        if self._reader is None:
+            return
+        more = f". {self._reader.more:,} more files are not read" if self._reader.more else ""
+        self.sentence.set_text(class_words(self._rows, self._reader) + more)
         cards = self._controller.model.catalogue.exercises
         self.table.fill(class_table(self._rows, cards, names=self.names.isChecked()))
         self._draw()
@@ -139,6 +144,23 @@ class ClassTab(Tab):
             self._draw()
 
     def _draw(self) -> None:
+        race = self.pages.current() == "race"
+        title, plot = self._race() if race else self._goals()
+        self._title.setText(title)
+        self.race.setVisible(plot is not None)
+        if plot is not None:
+            self.race.show_chart(partial(LinesChart, plot, title="Step" if race else "Time since the first goal"))
+
+    def _goals(self) -> tuple[str, LinesPlot | None]:
+        cells = {
+            card.title: [row.cells[card.id].goals for row in self._rows if card.id in row.cells]
+            for card in self._controller.model.catalogue.exercises
+        }
+        times = {title: sorted(chain.from_iterable(goals)) for title, goals in cells.items()}
+        plot = class_goals(times, max((row.seen for row in self._rows), default=0.0))
+        return plot.title if plot is not None else "No goal is reached yet", plot
+
+    def _race(self) -> tuple[str, LinesPlot | None]:
         model = self._controller.model
         card = model.cards.get(self._exercise, model.card)
         metric = headline_metric(card)
@@ -146,10 +168,7 @@ class ClassTab(Tab):
         found = shared_curves(board, self._rows, card.id, names) if board is not None else {}
         curves = {name: one.line.points for name, one in found.items()}
         plot = class_race(curves, metric, self._student) if metric is not None else None
-        self._title.setText(f"{card.title}: {plot.title if plot is not None else 'nobody shares a curve yet'}")
-        self.race.setVisible(plot is not None)
-        if plot is not None:
-            self.race.show_chart(partial(LinesChart, plot, title="Step"))
+        return f"{card.title}: {plot.title if plot is not None else 'nobody shares a curve yet'}", plot
 
     def write(self, kind: str, path: Path) -> None:
         """Write the table."""
