@@ -19,7 +19,7 @@ from clew_gui.commands.find import KeptJobs, kept_runs
 from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.course import Course, SharedPlace, check_exercises, read_place, site_name
-from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, what_it_adds, write_course
+from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, write_course
 from clew_gui.courses.shared_folder import folder_of, shared_folder
 from clew_gui.courses.store import Courses, OpenCourse
 from clew_shared.base.harmless import on_one_line
@@ -131,24 +131,25 @@ def _check(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _open(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
-    if any(one.id == options.what for one in courses.all()):
+    if courses.find(options.what) is not None:
         courses.use(options.what)
         context.say(f"The course {options.what} is followed now.")
         return OK
     found = _read(context, options.what)
-    for line in what_it_adds(found):
+    for line in courses.what_it_adds(found):
         context.say(line)
     example = _examples().get(options.what)
     ours = example is not None and found == read_course(example)
     new = courses.open(found, options.consent or ours)
     context.say(f"The course {found.course.id} is {'open' if new else 'up to date'}, and followed here now.")
+    for name in courses.nameless(found):
+        context.say(f"If your account on {name} is not called as on this computer: clew site set {name} user=NAME")
     return OK
 
 
 def _list(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
-    known, current = courses.all(), courses.current()
-    follows = current.id if current is not None else ""
+    known, follows = courses.all(), courses.current_id
     if options.json:
         context.say_json({"courses": [_as_json(one) for one in known], "current": follows})
         return OK
@@ -266,7 +267,7 @@ def _read(context: CommandContext, what: str) -> CourseFiles:
     path = Path(what).expanduser()
     if path.exists() or "/" in what or what.endswith(SUFFIX):
         return read_course(path)
-    if what in _examples() and all(one.id != what for one in Courses(context.places).all()):
+    if what in _examples() and Courses(context.places).find(what) is None:
         return read_course(_examples()[what])
     opened = Courses(context.places).get(what)
     raise_all(opened.problems)

@@ -163,7 +163,9 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
         yield from (f"    {line}" for line in to_toml(site).rstrip().splitlines())
     if found.programs:
         yield "Files of exercises, which run on this computer to read what they declare, and when you train:"
-        yield from (f"    {name}, {len(found.files[name]):,} bytes" for name in found.programs)
+        for name in found.programs:
+            data = found.files[name]
+            yield f"    {name}, {len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}"
     if course.board:
         yield f"Board of the class: {course.board}. Nothing is shared before you join it."
     if course.hand_in:

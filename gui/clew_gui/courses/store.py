@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
+from difflib import ndiff
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ import msgspec
 
 from clew_gui.base.settings import local_settings
 from clew_gui.courses.course import Course, site_name
-from clew_gui.courses.course_file import CourseFiles, read_course
+from clew_gui.courses.course_file import CourseFiles, read_course, what_it_adds
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_file import to_toml
 from clew_gui.sites.store import site_store
@@ -46,28 +47,38 @@ class Courses:
             return [_opened(path) for path in sorted(self._folder.iterdir()) if not path.name.startswith(".")]
         return []
 
+    def find(self, course: str) -> OpenCourse | None:
+        """The one with this id; None if it is not open."""
+        return next((one for one in self.all() if one.id == course), None)
+
     def get(self, course: str) -> OpenCourse:
         """The one with this id. Raises ``ProblemError``."""
-        known = self.all()
-        if (found := next((one for one in known if one.id == course), None)) is not None:
+        if (found := self.find(course)) is not None:
             return found
-        names = [one.id for one in known]
+        names = [one.id for one in self.all()]
         hint = did_you_mean(course, names) or (f"Open: {', '.join(names)}." if names else "Open one: clew course open")
         raise problem("course.absent", f"No course {course!r} is open here.", hint, course)
 
-    def current(self) -> Course | None:
-        """The course that is followed; None for none, or where its files cannot be read."""
-        if not (name := self._settings.load().course):
-            return None
-        with suppress(ProblemError):
-            return read_course(self._folder / name, whole=False).course
-        return None
+    @property
+    def current_id(self) -> str:
+        """The id of the course that is followed; empty for none."""
+        return self._settings.load().course
 
-    def followed(self, folder: Literal["board", "hand_in"]) -> Course:
-        """The course that is followed, if it has such a folder of the class. Raises ``ProblemError``."""
+    def current(self) -> Course | None:
+        """The course that is followed; None for none. Raises ``ProblemError`` where its files cannot be read."""
+        if not (name := self.current_id):
+            return None
+        try:
+            return read_course(self._folder / name, whole=False).course
+        except ProblemError as error:
+            text = f"The course {name}, which you follow, cannot be read: {error.problems[0].text}"
+            raise problem("course.read", text, "Open its file again, or leave it.", name) from None
+
+    def followed(self, *folders: Literal["board", "hand_in"]) -> Course:
+        """The course that is followed, if it has one of these folders of the class. Raises ``ProblemError``."""
         course = self.current()
-        if course is None or not getattr(course, folder):
-            what = "a board" if folder == "board" else "a folder for hand-ins"
+        if course is None or not any(getattr(course, folder) for folder in folders):
+            what = "a board" if "board" in folders else "a folder for hand-ins"
             raise problem("course.absent", f"No course with {what} is followed here.", "Open the course.", "course")
         return course
 
@@ -79,6 +90,14 @@ class Courses:
         if self._settings.problem is not None:
             raise ProblemError(self._settings.problem)
 
+    def what_it_adds(self, found: CourseFiles) -> list[str]:
+        """All that opening a course brings to this computer, in lines, and what changes where it is open."""
+        before, lines = self.find(found.course.id), list(what_it_adds(found))
+        if before is None or before.found is None:
+            return lines
+        changes = ndiff(list(what_it_adds(before.found)), lines, charjunk=None)
+        return ["What is new begins with +, what goes with -.", *(line for line in changes if not line.startswith("?"))]
+
     def open(self, found: CourseFiles, consent: bool) -> bool:
         """Keep a course, replacing an earlier state of it as a whole, and follow it; returns whether it was new.
 
@@ -86,7 +105,7 @@ class Courses:
         very course is open.
         """
         course = found.course.id
-        before = next((one for one in self.all() if one.id == course), None)
+        before = self.find(course)
         same = before is not None and before.found is not None and before.found.digest == found.digest
         if not (consent or same):
             text = f"You have not agreed to what the course {course} adds to this computer."
@@ -97,6 +116,12 @@ class Courses:
             consents(self._places).give(tuple(words for site in found.sites.values() for words in words_of(site)))
         self.use(course)
         return before is None
+
+    def nameless(self, found: CourseFiles) -> list[str]:
+        """The sites of an open course for which neither it nor the person has named an account."""
+        store = site_store(self._places)
+        names = [site_name(found.course.id, name) for name in found.sites]
+        return [name for name in names if (site := store.load(name)).host and not site.user]
 
     def _check_names(self, found: CourseFiles) -> None:
         """Raise ``ProblemError`` where another site has the name of one of the course's."""
@@ -141,7 +166,7 @@ class Courses:
         """Forget a course: its exercises, its sites and what was approved of them go; runs and answers stay. Raises
         ``ProblemError``."""
         opened = self.get(course)
-        if self._settings.load().course == course:
+        if self.current_id == course:
             self.use("")
         if opened.found is not None:
             consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))

@@ -104,6 +104,20 @@ def test_the_next_window_follows_it_and_all_exercises_come_back(
     assert Courses(places).all() == []
 
 
+def test_a_course_that_became_unreadable_is_said_once(open_window: Opener, course: Path, places: Places) -> None:
+    follow(places, course)
+    (places.courses / "dl/course.toml").write_text("= broken")
+    program = open_window()
+    for _ in range(40):
+        program.controller.second.emit()
+    (found,) = [one for one in program.window.messages.problems() if one.code == "course.read"]
+    assert "which you follow, cannot be read" in found.text
+    program.window.messages.dismiss()
+    for _ in range(40):
+        program.controller.second.emit()
+    assert not [one for one in program.window.messages.problems() if one.code == "course.read"]
+
+
 def test_runs_of_two_courses_keep_apart(open_window: Opener, course: Path, places: Places) -> None:
     session = fakes.FakeSession()
     mine, others, before = session.add(), session.add(), session.add()

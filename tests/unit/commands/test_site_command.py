@@ -280,7 +280,7 @@ def test_a_site_for_all_users_is_copied_before_it_is_changed(
     common.write_text('host = "login"\n')
     monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "xdg"))
     own = home / "config/sites/course.toml"
-    assert f"for all users of this computer. Your changed copy is kept in {own}." in said("set", "course", "user=me")
+    assert f"a course's, or for all users. Your changed copy is kept in {own}." in said("set", "course", "user=me")
     assert (common.read_text(), read_site(own).user) == ('host = "login"\n', "me")
     assert f"The site course is kept in {own}.\n" in said("set", "course", "user=you")
     assert said("remove", "course").startswith("Your copy of course is removed; that of all users counts again.")

@@ -433,6 +433,39 @@ def test_every_file_that_may_run_and_all_that_jobs_ask_for_is_said() -> None:
         assert part in words
 
 
+def test_an_update_says_what_is_new_and_what_goes(home: Places) -> None:
+    courses = Courses(home)
+    first = files_of()
+    assert not any(line.startswith("+") for line in courses.what_it_adds(first))
+    courses.open(first, consent=True)
+    site = SITE.replace("module load x", "module load y").encode()
+    words = courses.what_it_adds(files_of({"sites/cluster.toml": site, "exercises/own.py": b"print('another one  ')\n"}))
+    assert [line.split()[1] for line in words if line.startswith("+")] == ["prologue", "exercises/own.py,"]
+    assert sum(line.startswith("-") for line in words) == 2
+    assert any(line.startswith("  Site dl-2026-cluster") for line in words)
+
+
+def test_a_followed_course_that_cannot_be_read_is_said_and_can_be_left(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    (home.courses / "dl-2026/course.toml").write_text("= broken")
+    with pytest.raises(ProblemError, match=r"The course dl-2026, which you follow, cannot be read: .*not valid TOML"):
+        courses.current()
+    with pytest.raises(ProblemError, match="cannot be read"):
+        courses.followed("board")
+    courses.leave("dl-2026")
+    assert courses.current() is None
+
+
+def test_a_site_without_an_account_is_named_until_it_has_one(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    store = site_store(home)
+    assert courses.nameless(files_of()) == ["dl-2026-cluster"]
+    store.save("dl-2026-cluster", msgspec.structs.replace(store.load("dl-2026-cluster"), user="ada"), replace=True)
+    assert courses.nameless(files_of()) == []
+
+
 def test_a_title_is_one_line() -> None:
     assert "invisible" in refusal(COURSE.replace('title = "Deep learning"', 'title = "a\\nSite evil"'))
 

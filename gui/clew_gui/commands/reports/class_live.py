@@ -26,9 +26,7 @@ def class_of_course(
 ) -> int:
     """Show the class of the followed course; again each minute with ``--live``. The exit status is 1 where a hand-in is
     not as it was recorded."""
-    courses = Courses(context.places)
-    current = courses.current()
-    course = courses.followed("hand_in" if current is not None and not current.board else "board")
+    course = Courses(context.places).followed("board", "hand_in")
     with site_connections(context.places) as connect:
         known = cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
         reader = ClassReader(course, known, lambda text: folder_of(course, text, connect), check)

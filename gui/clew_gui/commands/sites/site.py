@@ -256,7 +256,7 @@ def _kept_words(store: SiteStore, name: str, before: Path) -> str:
     path = store.path(name)
     if path == before:
         return f"The site {name} is kept in {path}."
-    return f"The site {name} in {before} is for all users of this computer. Your changed copy is kept in {path}."
+    return f"The site {name} in {before} is a course's, or for all users. Your changed copy is kept in {path}."
 
 
 def set_fields(context: CommandContext, store: SiteStore, options: argparse.Namespace) -> int:

@@ -12,12 +12,11 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QLineEdit
 
-from clew_gui.base.settings import local_settings
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.courses.board import Sharing, line_of
 from clew_gui.courses.class_view import Receipt, send_hand_in
 from clew_gui.courses.course import Course, allocation_in, until_words
-from clew_gui.courses.course_file import SUFFIX, CourseFiles, read_course, what_it_adds
+from clew_gui.courses.course_file import SUFFIX, CourseFiles, read_course
 from clew_gui.courses.shared_folder import SharedFolder, folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.jobs.manager import JobManager
@@ -57,6 +56,8 @@ class CourseActions(QObject):
         """The course's id and its board, of ``_sharing``."""
         self._work: BackgroundWork[int] | None = None
         self._seconds = 0
+        self._unreadable: tuple[Problem, ...] = ()
+        """Why the followed course cannot be read, as it was said."""
         self._told = False
         """Whether it was said that what is shared has to wait."""
         controller.course_folder = self.folder
@@ -68,7 +69,14 @@ class CourseActions(QObject):
 
     def _follow(self, changed: bool = False) -> None:
         """Shows the course of the settings: its exercises, name and board. ``changed``: its files are others now."""
-        course, form = self._courses.current(), self._window.next_run
+        course, form, problems = None, self._window.next_run, tuple[Problem, ...]()
+        try:
+            course = self._courses.current()
+        except ProblemError as error:
+            problems = error.problems
+        if problems != self._unreadable:  # it is looked for again and again
+            self._unreadable = problems
+            self._window.messages.show_problems(problems)
         form.lesson_presets = {one.id: one.preset for _, one in course.assigned() if one.preset} if course else {}
         form.where.in_lesson = partial(allocation_in, course)
         lessons = course.lessons if course is not None else ()
@@ -83,16 +91,17 @@ class CourseActions(QObject):
             self._board = board
         self._window.actions_["share"].setEnabled(self._sharing is not None)
 
-    def _do(self, what: Callable[[], object], note: str = "") -> None:
-        """Does what a person asked for, and says so, or why it cannot be done."""
+    def _do(self, what: Callable[[], str | None], note: str = "") -> None:
+        """Does what a person asked for, and says so with the hint that it returns, or why it cannot be done."""
+        hint = None
         try:
-            what()
+            hint = what()
         except ProblemError as error:
             self._window.messages.show_problems(error.problems)
             note = ""
         self._follow(changed=bool(note))
         if note:
-            self._window.messages.show_note(note)
+            self._window.messages.show_note(note, hint or "")
 
     def ask_file(self) -> None:
         """Asks for a course file."""
@@ -107,7 +116,7 @@ class CourseActions(QObject):
             return
         sentence = "All of this comes with the course. Open it if you trust who gave it to you."
         text = CodeText("What the course adds")
-        text.setPlainText("\n".join(what_it_adds(found)))
+        text.setPlainText("\n".join(self._courses.what_it_adds(found)))
         text.setMinimumSize(480, 300)
         title = f"Open {found.course.title}?"
         dialog = Question(self._window, self._window.appearance, title, sentence, "Open", content=(text,))
@@ -115,8 +124,12 @@ class CourseActions(QObject):
         dialog.open()
 
     def _opened(self, found: CourseFiles) -> None:
-        note = f"{found.course.title} is open: its lessons are at the left."
-        self._do(lambda: self._courses.open(found, consent=True), note)
+        def opened() -> str:
+            self._courses.open(found, consent=True)
+            names = " and ".join(self._courses.nameless(found))
+            return f"If your account on {names} is not called as here, name it in its site." if names else ""
+
+        self._do(opened, f"{found.course.title} is open: its lessons are at the left.")
 
     def choose(self) -> None:
         """Shows the open courses, to follow or leave one, or to open another."""
@@ -221,7 +234,7 @@ class CourseActions(QObject):
         if self._seconds % _EACH_S:
             return
         followed = self._controller.model.course
-        if local_settings(self._places).load().course != (followed.id if followed is not None else ""):
+        if self._courses.current_id != (followed.id if followed is not None else ""):
             self._follow()  # another program follows another course
         course, sharing = self._controller.model.course, self._sharing
         if course is not None and sharing is not None and sharing.member is not None:
@@ -270,8 +283,7 @@ class CoursesDialog(FittedDialog):
         open_file: Callable[[], None],
     ) -> None:
         super().__init__(window, "Courses", "The lab at the left follows one course, or shows all exercises.")
-        current = courses.current()
-        follows = current.id if current is not None else ""
+        follows = courses.current_id
         entries = [("", "All exercises")]
         entries += [(one.id, one.found.course.title if one.found is not None else one.id) for one in courses.all()]
         for course, title in entries:

@@ -349,8 +349,8 @@ class SitesDialog(Dialog):
         self._note_box.setVisible(bool(broken or draft.site.note) and not here)
         self.note.setText(broken or draft.site.note)
         self.form.show_texts(draft.texts)
-        self.message.set_text("" if draft.own or here else "For all users. Saving makes your own copy.")
-        self._remove.allow(draft.own and not here, "You cannot remove a site for all users")
+        self.message.set_text("" if draft.own or here else "A course's, or for all users. Saving makes your own copy.")
+        self._remove.allow(draft.own and not here, "It is a course's, or for all users")
         self._show_problems(self._all_wrong())
 
     # --- Editing ------------------------------------------------------------------------------------------------------
