@@ -60,8 +60,9 @@ class HandinVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing is wrong but that an exercise is not known here, so that its runs could not be checked."""
-        return bool(self.problems) and all(one.code == "report.exercise" for one in self.problems)
+        """Whether nothing is wrong but that it could not be checked: an exercise is not known here, or the file cannot
+        be read, as where it came in part."""
+        return bool(self.problems) and all(one.code in ("report.exercise", "handin.read") for one in self.problems)
 
 
 def check_handin(handin: OpenedHandin, cards: Mapping[str, ExerciseCard]) -> HandinVerdict:

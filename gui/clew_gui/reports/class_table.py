@@ -28,7 +28,7 @@ class ClassRow(msgspec.Struct, frozen=True, kw_only=True):
     processes: tuple[str, ...] = ()
     page_checked: bool = True
     unknown: bool = False
-    """Whether it was not checked, as an exercise is not known here."""
+    """Whether it could not be checked."""
 
     @property
     def ok(self) -> bool:
@@ -115,6 +115,7 @@ def _row(name: str, verdict: HandinVerdict, owners: dict[str, set[str]], alike: 
             answers="",
             problems=problems,
             notes=verdict.notes,
+            unknown=verdict.unknown,
         )
     shared = [
         f"Run {run.id[:8]} was also handed in by {', '.join(sorted(owners[run.id] - {facts.student}))}."

@@ -170,7 +170,7 @@ def open_handin(path: Path, into: Path) -> OpenedHandin:
         manifest = _manifest(into, faults)
     except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         text = f"{path.name} is not a hand-in that can be read: {getattr(error, 'strerror', None) or error}."
-        raise problem("handin.read", text, "Ask for the file again.", str(path)) from None
+        raise problem("handin.read", text, "Ask for the file again.", path.name) from None
     faults += _compare(manifest, into, {fault.where for fault in faults})
     if end != _COMMENT + digest.encode() and not faults:
         text = f"Bytes of {path.name} outside of its files were changed since Clew wrote it."

@@ -113,6 +113,19 @@ def test_what_a_course_counts_and_asks_makes_no_hand_in_altered(tmp_path: Path) 
     assert [goal.id for goal in found.facts.goals] == ["slides"]
 
 
+def test_a_hand_in_that_came_in_part_is_not_called_altered(folder: SharedFolder, tmp_path: Path) -> None:
+    data = made(tmp_path, "dl").read_bytes()
+    folder.append("ada.clew.zip", 0, data[: len(data) // 2])
+
+    def check(path: Path) -> HandinVerdict:
+        return check_handin(open_handin(path, path.with_name("opened")), {})
+
+    (one,) = HandInFolder(COURSE, folder, check, ()).refresh()
+    assert (one.checked, one.ok) == ("NOT CHECKED", False)
+    assert "is not a hand-in that can be read" in one.notes[0]
+    assert "clew-class-" not in one.notes[0]
+
+
 def test_goals_that_a_hand_in_leaves_out_are_named(folder: SharedFolder, tmp_path: Path) -> None:
     folder.append("a.clew.zip", 0, b"x")
     card = next(card for card in load_builtin().exercises if card.id == "softmax")

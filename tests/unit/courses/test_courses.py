@@ -439,7 +439,8 @@ def test_an_update_says_what_is_new_and_what_goes(home: Places) -> None:
     assert not any(line.startswith("+") for line in courses.what_it_adds(first))
     courses.open(first, consent=True)
     site = SITE.replace("module load x", "module load y").encode()
-    words = courses.what_it_adds(files_of({"sites/cluster.toml": site, "exercises/own.py": b"print('another one  ')\n"}))
+    changes = {"sites/cluster.toml": site, "exercises/own.py": b"print('another one  ')\n"}
+    words = courses.what_it_adds(files_of(changes))
     assert [line.split()[1] for line in words if line.startswith("+")] == ["prologue", "exercises/own.py,"]
     assert sum(line.startswith("-") for line in words) == 2
     assert any(line.startswith("  Site dl-2026-cluster") for line in words)
