@@ -113,9 +113,7 @@ class SiteStore:
             path.unlink()
         except FileNotFoundError:
             if (shared := self.path(name)) != path and shared.exists():
-                text = (
-                    f"The site {name!r} is a course's, or for all users, and cannot be removed from here."
-                )
+                text = f"The site {name!r} is a course's, or for all users, and cannot be removed from here."
                 raise problem("site.common", text, f"Its file is {shared}.", name) from None
             self.load(name)  # raises: there is no such site
         except OSError as error:
