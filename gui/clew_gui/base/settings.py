@@ -13,7 +13,7 @@ import tomli_w
 from clew_shared.base.foreign import from_toml
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
-from clew_shared.base.problem import Problem
+from clew_shared.base.problem import Problem, ProblemError
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +77,12 @@ class SettingsFile(Generic[T]):
             text = f"The settings cannot be saved in {self.path}: {error}."
             self.problem = Problem("settings.write", text, "They apply until Clew ends.", str(self.path))
             _log.info("%s", text)
+
+    def keep(self, value: T) -> None:
+        """Replace the file. Raises ``ProblemError``."""
+        self.save(value)
+        if self.problem is not None:
+            raise ProblemError(self.problem)
 
 
 def local_settings(places: Places) -> SettingsFile[LocalSettings]:

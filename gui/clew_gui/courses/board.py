@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import tomli_w
 
 from clew_gui.base.line_file import LineFile
+from clew_gui.base.settings import SettingsFile
 from clew_gui.courses.shared_folder import MOST_BYTES, SharedFile, SharedFolder
 from clew_gui.study.goals import check_goal, diverged_for_good
 from clew_gui.study.ranking import headline_metric
-from clew_shared.base.foreign import from_json, from_toml, read_file
-from clew_shared.base.private_files import make_private, write_private
+from clew_shared.base.foreign import from_json
+from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import os_refused, problem
 from clew_shared.cards import ExerciseCard
 from clew_shared.goal_settings import asked_settings
@@ -154,9 +154,9 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """What a student agreed to share on ``board``: the ``name`` and whether with ``curves``; ``file`` is his there,
     ``old`` are earlier ones that go."""
 
-    file: str
-    name: str
-    board: str
+    file: str = ""
+    name: str = ""
+    board: str = ""
     curves: bool = False
     old: tuple[str, ...] = ()
 
@@ -167,7 +167,8 @@ class Sharing:
     def __init__(self, folder: Path, board: str) -> None:
         self._folder, self._board = folder, board
         self._sending = threading.Lock()
-        self._settings, self._lines = folder / "member.toml", LineFile(folder / "shared.lines")
+        self._settings = SettingsFile(folder / "member.toml", Membership)
+        self._lines = LineFile(folder / "shared.lines")
         self._shared = Member(file="", owner="", runs={})
         self._sent: tuple[str, tuple[int, int]] | None = None
         """The file that was sent last, and the mark of the lines in it."""
@@ -177,24 +178,17 @@ class Sharing:
     @property
     def member(self) -> Membership | None:
         """As whom the student shares on this board; None if he does not, as where the course has another one now."""
-        try:
-            found = msgspec.convert(from_toml(read_file(self._settings, 16_384).decode()), Membership)
-        except (ValueError, RecursionError):
-            return None
-        return found if found.board == self._board else None
+        found = self._settings.load()
+        return found if found.file and found.board == self._board else None
 
     def join(self, name: str, curves: bool, now: float) -> None:
         """Begin to share, or share otherwise from now on. Raises ``ProblemError``."""
         if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
             raise problem("board.name", f"The board needs a name of 1 to {MAX_NAME} letters.", "Type yours.", "name")
-        before = self.member or Membership(file=_new_file(), name="", board=self._board)
-        self._keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
+        before = self.member or Membership(file=_new_file(), board=self._board)
+        self._settings.keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
         self._add([BoardLine(time=round(now, 1), name=name.strip())])
         self._shared.runs.clear()  # with or without their curves, all runs are news
-
-    def _keep(self, member: Membership) -> None:
-        make_private(self._folder)
-        write_private(self._settings, tomli_w.dumps(msgspec.to_builtins(member)).encode())
 
     def note(self, lines: Iterable[BoardLine]) -> None:
         """Keep what changed since the last line of each run; nothing without a membership. Raises ``ProblemError``."""
@@ -231,7 +225,7 @@ class Sharing:
                 self._lines.append(msgspec.json.encode(line), lasting=False)
             self._catch_up()
             if self._lines.mark()[0] > _FULL and (member := self.member) is not None:
-                self._keep(msgspec.structs.replace(member, file=_new_file(), old=(*member.old, member.file)))
+                self._settings.keep(msgspec.structs.replace(member, file=_new_file(), old=(*member.old, member.file)))
                 last = (msgspec.json.encode(one.line) for one in self._shared.runs.values())
                 name = msgspec.json.encode(BoardLine(time=0.0, name=member.name))
                 write_private(self._lines.path, b"".join(data + b"\n" for data in (name, *last)))
@@ -257,7 +251,7 @@ class Sharing:
             for old in member.old:
                 folder.remove(old)
             if member.old:
-                self._keep(msgspec.structs.replace(member, old=()))
+                self._settings.keep(msgspec.structs.replace(member, old=()))
             self._sent, self._there = (member.file, mark), len(data)
             return len(data) - there
 
@@ -267,7 +261,7 @@ class Sharing:
             if (member := self.member) is not None:
                 for file in (member.file, *member.old):
                     folder.remove(file)
-            for path in (self._settings, self._lines.path):
+            for path in (self._settings.path, self._lines.path):
                 path.unlink(missing_ok=True)
             self._shared.runs.clear()
 

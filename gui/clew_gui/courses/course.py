@@ -72,6 +72,11 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     file: str = ""
     address: str = ""
 
+    @property
+    def where(self) -> str:
+        """All that it says of the place, in words."""
+        return " or ".join(filter(None, (self.path, self.file, self.address))) or "no place is named"
+
 
 class Course(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One course. ``board`` and ``hand_in`` are folders that a class shares, as ``SITE:/path`` or as a path that is the
@@ -210,7 +215,7 @@ def applied(course: Course | None, catalogue: Catalogue, *, rest: bool = False) 
     if course is None:
         return catalogue
     cards = {card.id: card for card in catalogue.exercises}
-    found = [_as_assigned(cards.pop(one.id, None), lesson, one) for lesson, one in course.assigned()]
+    found = [_as_assigned(cards.pop(one.id, None), course, lesson, one) for lesson, one in course.assigned()]
     chapters = tuple(lesson.title for lesson in course.lessons)
     return replace(
         catalogue,
@@ -219,12 +224,15 @@ def applied(course: Course | None, catalogue: Catalogue, *, rest: bool = False) 
     )
 
 
-def _as_assigned(card: ExerciseCard | None, lesson: Lesson, one: Assigned) -> ExerciseCard:
+def _as_assigned(card: ExerciseCard | None, course: Course, lesson: Lesson, one: Assigned) -> ExerciseCard:
     if card is None:
         text = f"The course names the exercise {one.id}, which is not here, or has not been read yet."
         absent = Problem("course.exercise", text, "If it stays so, ask your teacher.", one.id)
         return ExerciseCard(id=one.id, title=one.id, chapter=lesson.title, problem=absent)
     text = f"## {lesson.title}\n\n{lesson.text.strip()}\n\n" if lesson.text and one is lesson.exercises[0] else ""
+    for source in (source for source in course.data if source.name in card.datasets):
+        digest = f", SHA-256 `{source.sha256}`" if source.sha256 else ""
+        text += f"Your course has {source.name} here: `{source.where}`{digest}.\n\n"
     return replace(
         card,
         chapter=lesson.title,

@@ -81,23 +81,26 @@ def from_files(files: Mapping[str, bytes], origin: str) -> CourseFiles:
     read, found = dict[str, Site](), [found for name in sites for found in check_name(name)]
     for name, data in sites.items():
         try:
-            read[name] = from_toml(data.decode("utf-8-sig"), f"sites/{name}.toml")
-        except UnicodeDecodeError:
-            raise problem("course.read", f"sites/{name}.toml is no UTF-8 text.", "Save it as UTF-8.", name) from None
+            read[name] = from_toml(_text(data, f"sites/{name}.toml"), f"sites/{name}.toml")
         except ProblemError as error:
             found += error.problems
     if COURSE not in own:
         raise problem("course.read", f"{origin} has no {COURSE}.", "Make one: clew course new DIR", origin)
     try:
-        course = from_text(own[COURSE].decode("utf-8-sig"), list(sites), COURSE)
-    except UnicodeDecodeError:
-        raise problem("course.read", f"{COURSE} is no UTF-8 text.", "Save it as UTF-8.", origin) from None
+        course = from_text(_text(own[COURSE], COURSE), list(sites), COURSE)
     except ProblemError as error:
         found += error.problems
     raise_all(found)
     for name in sites:  # a site is called after its course, too, and has to fit
         raise_all(check_name(site_name(course.id, name)))
     return CourseFiles(course, own, read, tuple(sorted(set(files) - set(own))))
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise problem("course.read", f"{name} is no UTF-8 text.", "Save it as UTF-8.", name) from None
 
 
 def _in_folder(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, bytes]]:
@@ -171,5 +174,4 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
     if course.hand_in:
         yield f"Hand-ins go to {course.hand_in}, when you hand in."
     for source in course.data:
-        where = " or ".join(filter(None, (source.path, source.file, source.address)))
-        yield f"Data {source.name}: {where or 'no place is named'}. Nothing is downloaded."
+        yield f"Data {source.name}: {source.where}. Nothing is downloaded."

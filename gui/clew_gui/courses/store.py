@@ -86,9 +86,7 @@ class Courses:
         """Follow an open course; with an empty id none. Raises ``ProblemError``."""
         if course:
             self.get(course)
-        self._settings.save(msgspec.structs.replace(self._settings.load(), course=course))
-        if self._settings.problem is not None:
-            raise ProblemError(self._settings.problem)
+        self._settings.keep(msgspec.structs.replace(self._settings.load(), course=course))
 
     def what_it_adds(self, found: CourseFiles) -> list[str]:
         """All that opening a course brings to this computer, in lines, and what changes where it is open."""

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QDialog, QLineEdit, QPlainTextEdit, QPu
 from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
-from clew_gui.courses.board import Board
+from clew_gui.courses.board import Board, Sharing
 from clew_gui.courses.course import Course
 from clew_gui.courses.course_file import from_files
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
@@ -228,11 +228,9 @@ def test_a_login_is_asked_for_when_a_person_looks_and_not_each_minute(
     qtbot.waitUntil(lambda: asked == [True, False] and tab.look.isEnabled(), timeout=10_000)
 
 
-def test_a_member_is_offered_no_class(open_window: Opener, course: Path, places: Places) -> None:
+def test_a_member_is_offered_no_class(open_window: Opener, course: Path, places: Places, board: SharedFolder) -> None:
     follow(places, course)
-    shared = places.shared("dl")
-    shared.mkdir(parents=True)
-    (shared / "member.toml").write_text('file = "x.board"\nname = "Ada"\n')
+    Sharing(places.shared("dl"), board.place.path).join("Ada", curves=False, now=1.0)
     program = open_window()
     assert not program.tab(ClassTab).offered()
     assert not program.window.actions_["class"].isEnabled()

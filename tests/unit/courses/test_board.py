@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -146,6 +147,17 @@ def test_a_long_term_begins_a_new_file_that_says_the_same(
     (member,) = read(folder)
     assert (member.name, member.of("softmax")[0].line.step) == ("Ada", 39)
     assert at(folder, member.file).stat().st_size < 4_000
+
+
+def test_joining_without_room_on_the_disk_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("clew_gui.base.settings.write_private", full)
+    one = Sharing(tmp_path / "of", "b")
+    with pytest.raises(ProblemError, match="No space left on device"):
+        one.join("Ada", curves=False, now=NOW)
+    assert one.member is None
 
 
 def test_leaving_deletes_it_here_and_there(tmp_path: Path, folder: SharedFolder) -> None:

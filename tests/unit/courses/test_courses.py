@@ -115,6 +115,12 @@ def test_the_text_of_a_lesson_begins_the_guide_of_its_first_exercise() -> None:
     assert "Do **this**" not in other.guide
 
 
+def test_the_guide_says_where_the_data_of_the_course_are() -> None:
+    cards = {card.id: card for card in applied(course(), load_builtin()).exercises}
+    assert "Your course has mnist here: `cluster:/course/mnist.npz`" in cards["softmax"].guide
+    assert "Your course has" not in cards["linear-regression"].guide
+
+
 def test_what_the_course_lacks_comes_last_where_all_is_needed() -> None:
     seen = applied(course(), load_builtin(), rest=True)
     assert {card.id for card in load_builtin().exercises} < {card.id for card in seen.exercises}

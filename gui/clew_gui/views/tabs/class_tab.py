@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from clew_gui.charts.class_race import class_goals, class_race
 from clew_gui.charts.kit.lines import LinesChart, LinesPlot
+from clew_gui.courses.board import Sharing
 from clew_gui.courses.class_view import (
     CLASS_HEADS,
     EACH_S,
@@ -88,7 +89,7 @@ class ClassTab(Tab):
 
     def _offer(self) -> None:
         course = self._course()
-        self.offer(course is not None and not (self._places.shared(course.id) / "member.toml").exists())
+        self.offer(course is not None and Sharing(self._places.shared(course.id), course.board).member is None)
 
     def refresh(self) -> None:
         """Looks at the board each minute while the tab is in sight; the first time a person may be asked to log in."""
