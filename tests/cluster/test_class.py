@@ -56,6 +56,7 @@ exercises = [{{ id = "linear-regression" }}]
 
 [[lessons]]
 title = "Digits"
+allocation = {{ reservation = "monday" }}
 exercises = [{{ id = "softmax" }}]
 """
 SITE = 'format = 1\nhost = "login"\nscheduler = "slurm"\n'
@@ -234,6 +235,27 @@ def test_runs_are_seen_while_they_train(lab: Class) -> None:
     }
     assert all(row["cells"]["linear-regression"]["best"] > 0 and not row["notes"] for row in rows.values())
     assert all(now[owner] > step for owner, step in before.items())
+
+
+def test_the_queue_of_the_lessons_reservation_is_seen(lab: Class) -> None:
+    """Of a reservation of one node one student's job has it, and another's waits for it."""
+    about = ("users=student,classmate", "nodes=node3", "starttime=now", "duration=60")
+    lab.cluster.on("root@login", "scontrol", "create", "reservation", "reservationname=monday", *about)
+    job = ("sbatch", "--parsable", "--reservation=monday", "--exclusive", "--time=20", "--wrap=sleep 600")
+    jobs = [(who, lab.cluster.on(f"{who}@login", *job).strip()) for who in ("student", "classmate")]
+
+    def queue() -> tuple[object, object]:
+        found = lab.seen()["queue"]
+        return found["running"], found["waiting"]
+
+    try:
+        wait_for(lambda: queue() == (1, 1), "one job that runs and one that waits")
+        assert "monday: 1 job running, 1 waiting" in lab.call("teacher", "class")
+    finally:
+        for who, number in jobs:
+            lab.cluster.on(f"{who}@login", "scancel", number)
+        wait_for(lambda: queue() == (0, 0), "an empty queue")
+        lab.cluster.on("root@login", "scontrol", "delete", "reservation=monday")
 
 
 def test_hand_ins_come_with_receipts_and_a_forged_one_is_named(lab: Class) -> None:
