@@ -21,6 +21,7 @@ from clew_gui.courses.shared_folder import MOST_BYTES, SharedFile, SharedFolder
 from clew_gui.study.goals import check_goal, diverged_for_good
 from clew_gui.study.ranking import headline_metric
 from clew_shared.base.foreign import from_json
+from clew_shared.base.number_words import duration
 from clew_shared.base.private_files import write_private
 from clew_shared.base.problem import os_refused, problem
 from clew_shared.cards import ExerciseCard
@@ -41,6 +42,8 @@ _FULL = MOST_BYTES // 2
 """Bytes after which a student's file begins again with the last line of each run: more would not be read."""
 _PAUSE_S = 15.0
 """Seconds between two lines of a run of which only the step has changed."""
+_ALIVE_S = 300.0
+"""Seconds after which a run that goes on is told again without news: it can be told from one that nobody tells of."""
 _TRIES = 5
 """How often the board's copy is looked at before it counts as changing: another window may write it too."""
 _MOST_STEPS, _MOST_VALUE = 2**53, 1e30
@@ -102,17 +105,27 @@ class Member(msgspec.Struct, kw_only=True):
             found[goal] = min(time, found.get(goal, time))
         return found
 
-    def stuck(self, now: float) -> str:
-        """Why somebody should look: what the latest run does, in a few words; empty if all is well."""
-        if not self.runs:
+    def stuck(self) -> str:
+        """Why somebody should look: what the latest run did when it was told of last, in a few words; empty if all is
+        well."""
+        if (last := self._latest()) is None:
             return ""
-        line, moved = max(self.runs.values(), key=lambda one: one.line.time)
-        idle = now - moved
+        line, idle = last.line, last.line.time - last.moved
         if line.diverged or line.state in _BAD:
             return "diverged" if line.diverged else _BAD[RunState(line.state)]
         if line.state == RunState.RUNNING and idle > STUCK_S:
             return f"no step for {idle / 60:.0f} min"
         return f"waits for {idle / 60:.0f} min" if line.state == RunState.QUEUED and idle > WAITS_S else ""
+
+    def unheard(self, now: float) -> str:
+        """For how long nothing was heard of a run that may still go on, as where a laptop was closed; empty if it was
+        heard of."""
+        last = self._latest()
+        silent = now - self.seen if last is not None and last.line.state not in TERMINAL else 0.0
+        return f"not heard of for {duration(silent)}" if silent > 2 * _ALIVE_S else ""
+
+    def _latest(self) -> RunOnBoard | None:
+        return max(self.runs.values(), key=lambda one: one.line.time, default=None)
 
 
 # --- What a student shares --------------------------------------------------------------------------------------------
@@ -217,7 +230,10 @@ class Sharing:
             return True
         then = msgspec.structs.replace(before.line, time=line.time)
         only_steps = msgspec.structs.replace(then, step=line.step, best=line.best, points=line.points) == line
-        return then != line and not (only_steps and abs(line.time - before.line.time) < _PAUSE_S)
+        since = abs(line.time - before.line.time)
+        if then == line:
+            return line.state not in TERMINAL and since > _ALIVE_S
+        return not only_steps or since >= _PAUSE_S
 
     def _add(self, lines: Sequence[BoardLine]) -> None:
         with os_refused("board.write", f"What is shared cannot be kept in {self._folder}", "Make room on that disk."):

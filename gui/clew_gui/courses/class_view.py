@@ -67,13 +67,14 @@ class HandedIn(msgspec.Struct, frozen=True):
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     """One student: ``name`` is what he says, ``owner`` the account that the file system names, ``file`` his on the
-    board."""
+    board. ``stuck`` and ``unheard`` say why somebody should look, and for how long nobody could tell; empty for no."""
 
     name: str
     owner: str
     file: str = ""
     cells: dict[str, Cell]
     stuck: str = ""
+    unheard: str = ""
     seen: float = 0.0
     handed: tuple[HandedIn, ...] = ()
     notes: tuple[str, ...] = ()
@@ -101,7 +102,8 @@ def class_view(
                 owner=member.owner,
                 file=member.file,
                 cells={card.id: cell for card in exercises if (cell := _cell(card, member)) is not None},
-                stuck=member.stuck(now),
+                stuck=member.stuck(),
+                unheard=member.unheard(now),
                 seen=member.seen,
                 handed=tuple(mine),
                 notes=(*notes, *((f"not read: {member.refused}",) if member.refused else ())),
@@ -192,7 +194,9 @@ def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names
         handed = "; ".join(shortened([f"{one.exercises}: {w}" for one, w in zip(row.handed, words, strict=True)]))
         seen = _clock(row.seen) if row.seen else ""
         who = shown_name(row, number, names)
-        table.append([who, row.stuck, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen])
+        table.append(
+            [who, row.stuck or row.unheard, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen]
+        )
     return table
 
 

@@ -424,8 +424,39 @@ def test_a_line_says_what_the_card_counts() -> None:
 )
 def test_who_is_stuck_is_said(words: dict[str, object], idle: float, said: str) -> None:
     member = Member(file="f", owner="o", runs={})
-    fold_line(member, json.dumps({"time": NOW, "run": "r", "exercise": "softmax", **words}).encode(), NOW)
-    assert member.stuck(NOW + idle) == said
+    for time in (NOW, NOW + idle):
+        fold_line(member, json.dumps({"time": time, "run": "r", "exercise": "softmax", **words}).encode(), time)
+    assert member.stuck() == said
+
+
+@pytest.mark.parametrize(
+    ("state", "silent", "said"),
+    [
+        ("RUNNING", 500, ""),
+        ("RUNNING", 1200, "not heard of for 20 minutes"),
+        ("QUEUED", 7200, "not heard of for 2 hours"),
+        ("FINISHED", 7200, ""),
+    ],
+)
+def test_a_run_that_nobody_tells_of_is_not_called_stuck(state: str, silent: float, said: str) -> None:
+    member = Member(file="f", owner="o", runs={}, seen=NOW)
+    fold_line(member, json.dumps({"time": NOW, "run": "r", "exercise": "softmax", "state": state}).encode(), NOW)
+    assert (member.stuck(), member.unheard(NOW + silent)) == ("", said)
+
+
+def test_a_run_that_goes_on_without_news_is_told_again(tmp_path: Path) -> None:
+    one = sharing(tmp_path)
+    for state in ("RUNNING", "FINISHED"):
+        for minute in range(22):
+            one.note([line(time=NOW + 60 * minute, state=state)])
+    lines = [json.loads(text) for text in (tmp_path / "of-Ada/shared.lines").read_bytes().splitlines()]
+    assert [(text["state"], text["time"] - NOW) for text in lines[1:]] == [
+        ("RUNNING", 0),
+        ("RUNNING", 360),
+        ("RUNNING", 720),
+        ("RUNNING", 1080),
+        ("FINISHED", 0),
+    ]
 
 
 # --- Agreement, and what goes wrong -----------------------------------------------------------------------------------
@@ -539,5 +570,5 @@ def test_a_run_that_diverged_is_shared_as_such_and_believed() -> None:
     line = line_of(history, RunState.FAILED, spec, card, NOW, curves=True)
     member = Member(file="f", owner="o", runs={})
     fold_line(member, msgspec.json.encode(line), NOW)
-    assert (member.strange, member.stuck(NOW)) == (0, "diverged")
+    assert (member.strange, member.stuck()) == (0, "diverged")
     assert [value for _, value in line.points] == [1.0]
