@@ -37,6 +37,7 @@ from clew_gui.courses.course_file import (
     write_course,
 )
 from clew_gui.courses.store import Courses
+from clew_gui.doctor.home import class_folders
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site import Site
@@ -460,6 +461,7 @@ def test_a_followed_course_that_cannot_be_read_is_said_and_can_be_left(home: Pla
         courses.current()
     with pytest.raises(ProblemError, match="cannot be read"):
         courses.followed("board")
+    assert class_folders("dl-2026-cluster", home) == []  # the doctor examines the site all the same
     courses.leave("dl-2026")
     assert courses.current() is None
 
