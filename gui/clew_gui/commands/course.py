@@ -18,7 +18,7 @@ from clew_gui.commands.context import OK, CommandContext, Parser
 from clew_gui.commands.find import KeptJobs, kept_runs
 from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.board import Sharing, line_of
-from clew_gui.courses.course import Course, SharedPlace, check_exercises, read_place, site_name
+from clew_gui.courses.course import SharedPlace, check_exercises, read_place, site_name
 from clew_gui.courses.course_file import COURSE, MAX_BYTES, SUFFIX, CourseFiles, read_course, write_course
 from clew_gui.courses.shared_folder import folder_of, shared_folder
 from clew_gui.courses.store import Courses, OpenCourse
@@ -184,18 +184,18 @@ def _export(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _leave(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
-    if (found := courses.get(options.what).found) is not None:
-        _stop_sharing(context, found.course)
+    courses.get(options.what)
+    _stop_sharing(context, options.what)
     courses.leave(options.what)
     context.say(f"The course {options.what} is gone from this computer. Runs and answers stay.")
     return OK
 
 
-def _stop_sharing(context: CommandContext, course: Course) -> None:
-    sharing = Sharing(context.places.shared(course.id), course.board)
+def _stop_sharing(context: CommandContext, course: str) -> None:
+    sharing = Sharing(context.places.shared(course))
     with site_connections(context.places) as connect:
-        if sharing.member is not None:
-            sharing.leave(folder_of(course, course.board, connect))
+        if sharing.board:
+            sharing.leave(folder_of(course, sharing.board, connect))
 
 
 def _board(context: CommandContext, options: argparse.Namespace) -> int:
@@ -220,12 +220,12 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
 def _share(context: CommandContext, options: argparse.Namespace) -> int:
     course = Courses(context.places).followed("board")
     if options.stop:
-        _stop_sharing(context, course)
+        _stop_sharing(context, course.id)
         context.say("Nothing is shared any more, and what was shared is deleted.")
         return OK
     sharing = Sharing(context.places.shared(course.id), course.board)
     with site_connections(context.places) as connect:
-        folder = folder_of(course, course.board, connect)
+        folder = folder_of(course.id, course.board, connect)
         if options.name:
             sharing.join(options.name, options.curves, time.time())
             keep_student(context.places, student_name(context.places) or options.name)

@@ -175,9 +175,10 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sharing:
-    """A student's part of a course's ``board``: what was shared is kept in ``folder``, and ``send`` copies it."""
+    """A student's part of a course's ``board`` (empty: any that was joined): what was shared is kept in ``folder``, and
+    ``send`` copies it."""
 
-    def __init__(self, folder: Path, board: str) -> None:
+    def __init__(self, folder: Path, board: str = "") -> None:
         self._folder, self._board = folder, board
         self._sending = threading.Lock()
         self._settings = SettingsFile(folder / "member.toml", Membership)
@@ -194,10 +195,18 @@ class Sharing:
         found = self._settings.load()
         return found if found.file and found.board == self._board else None
 
+    @property
+    def board(self) -> str:
+        """The board that has a file of his, which may be an earlier one of the course; empty for none."""
+        return self._settings.load().board
+
     def join(self, name: str, curves: bool, now: float) -> None:
         """Begin to share, or share otherwise from now on. Raises ``ProblemError``."""
         if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
             raise problem("board.name", f"The board needs a name of 1 to {MAX_NAME} letters.", "Type yours.", "name")
+        if self.board not in ("", self._board):
+            text = f"You still share on {self.board}, where the course had its board before."
+            raise problem("board.earlier", text, "Stop sharing first: that deletes it there.", self.board)
         before = self.member or Membership(file=_new_file(), board=self._board)
         self._settings.keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
         self._add([BoardLine(time=round(now, 1), name=name.strip())])
@@ -272,11 +281,12 @@ class Sharing:
             return len(data) - there
 
     def leave(self, folder: SharedFolder) -> None:
-        """Stop sharing and delete what was shared, on the board first. Raises ``ProblemError`` if that fails."""
+        """Stop sharing and delete what was shared, in the board's ``folder`` first. Raises ``ProblemError`` if that
+        fails."""
         with self._sending:
-            if (member := self.member) is not None:
-                for file in (member.file, *member.old):
-                    folder.remove(file)
+            member = self._settings.load()
+            for file in filter(None, (member.file, *member.old)):
+                folder.remove(file)
             for path in (self._settings.path, self._lines.path):
                 path.unlink(missing_ok=True)
             self._shared.runs.clear()

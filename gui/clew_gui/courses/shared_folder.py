@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from clew_gui.courses.course import Course, SharedPlace, read_place, site_name
+from clew_gui.courses.course import SharedPlace, read_place, site_name
 from clew_gui.deploy import folder_there
 from clew_gui.deploy.remote_python import read_answer
 from clew_gui.sites.site_connection import SiteConnection
@@ -70,10 +70,10 @@ class Rights(msgspec.Struct, frozen=True):
         return Problem("board.rights", text, "The teacher makes one that does: clew course board", path)
 
 
-def folder_of(course: Course, text: str, connect: Callable[[str], SiteConnection]) -> SharedFolder:
-    """The shared folder that a course names; ``connect`` gives the connection to one of a person's sites."""
+def folder_of(course: str, text: str, connect: Callable[[str], SiteConnection]) -> SharedFolder:
+    """A shared folder of the course with this id; ``connect`` gives the connection to one of a person's sites."""
     place = read_place(text)
-    return shared_folder(place, lambda site: connect(site_name(course.id, site)))
+    return shared_folder(place, lambda site: connect(site_name(course, site)))
 
 
 def shared_folder(place: SharedPlace, connect: Callable[[str], SiteConnection]) -> SharedFolder:

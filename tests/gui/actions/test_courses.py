@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.app import Program
 from clew_gui.courses.board import Board, Sharing
-from clew_gui.courses.course import Course
 from clew_gui.courses.course_file import from_files
 from clew_gui.courses.shared_folder import SharedFile, SharedFolder
 from clew_gui.courses.store import Courses
@@ -210,7 +209,7 @@ def test_a_login_is_asked_for_when_a_person_looks_and_not_each_minute(
     program = open_window()
     tab, asked = program.tab(ClassTab), list[bool]()
 
-    def folder(_course: Course, _text: str, may_ask: Callable[[], bool]) -> SharedFolder:
+    def folder(_course: str, _text: str, may_ask: Callable[[], bool]) -> SharedFolder:
         look = board.look
 
         def noted(suffix: str, offsets: Mapping[str, int]) -> tuple[list[SharedFile], int]:

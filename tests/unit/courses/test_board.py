@@ -149,6 +149,19 @@ def test_a_long_term_begins_a_new_file_that_says_the_same(
     assert at(folder, member.file).stat().st_size < 4_000
 
 
+def test_what_is_on_an_earlier_board_of_the_course_is_deleted_there_first(tmp_path: Path, folder: SharedFolder) -> None:
+    Sharing(tmp_path / "of", folder.place.path).join("Ada", curves=False, now=NOW)
+    Sharing(tmp_path / "of", folder.place.path).send(folder)
+    moved = Sharing(tmp_path / "of", "another board")
+    assert (moved.member, moved.board) == (None, folder.place.path)
+    with pytest.raises(ProblemError, match="You still share on"):
+        moved.join("Ada", curves=False, now=NOW)
+    moved.leave(folder)
+    assert not list(Path(folder.place.path).iterdir())
+    moved.join("Ada", curves=False, now=NOW)
+    assert moved.member is not None
+
+
 def test_joining_without_room_on_the_disk_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

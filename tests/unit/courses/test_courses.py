@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from clew_gui.base.settings import course_exercises, exercises_folder, local_settings
 from clew_gui.base.student import signed
 from clew_gui.commands.main import main
+from clew_gui.courses.board import Sharing
 from clew_gui.courses.course import (
     Course,
     SharedPlace,
@@ -48,6 +49,7 @@ from clew_shared.base.problem import ProblemError
 from clew_shared.catalogue import load_builtin
 from clew_shared.goal_settings import questions
 from clew_shared.spec import RunSpec
+from tests.class_folder import class_folder
 
 COURSE = """format = 1
 id = "dl-2026"
@@ -451,6 +453,17 @@ def test_an_update_says_what_is_new_and_what_goes(home: Places) -> None:
     assert [line.split()[1] for line in words if line.startswith("+")] == ["prologue", "exercises/own.py,"]
     assert sum(line.startswith("-") for line in words) == 2
     assert any(line.startswith("  Site dl-2026-cluster") for line in words)
+
+
+def test_leaving_a_course_that_cannot_be_read_deletes_what_was_shared(user: Places, tmp_path: Path) -> None:
+    Courses(user).open(files_of(), consent=True)
+    folder = class_folder(tmp_path / "board")
+    sharing = Sharing(user.shared("dl-2026"), folder.place.path)
+    sharing.join("Ada", curves=False, now=1.0)
+    sharing.send(folder)
+    (user.courses / "dl-2026/course.toml").write_text("= broken")
+    assert main(["course", "leave", "dl-2026"]) == 0
+    assert not list((tmp_path / "board").iterdir())
 
 
 def test_a_followed_course_that_cannot_be_read_is_said_and_can_be_left(home: Places) -> None:

@@ -29,7 +29,7 @@ def class_of_course(
     course = Courses(context.places).followed("board", "hand_in")
     with site_connections(context.places) as connect:
         known = cards(context.places, None, [one.id for _, one in course.assigned()]).exercises
-        reader = ClassReader(course, known, lambda text: folder_of(course, text, connect), check)
+        reader = ClassReader(course, known, lambda text: folder_of(course.id, text, connect), check)
         while True:
             try:
                 rows = reader.look(time.time())

@@ -85,7 +85,7 @@ def hand_in(context: CommandContext, argv: Sequence[str]) -> int:
         from clew_gui.courses.shared_folder import folder_of
 
         with site_connections(context.places) as connect:
-            folder = folder_of(course, course.hand_in, connect)
+            folder = folder_of(course.id, course.hand_in, connect)
             receipt = send_hand_in(course, folder, path, made.facts, context.places.shared(course.id), time.time())
     with path.open("rb") as file:
         digest = digest_of(file)

@@ -131,8 +131,8 @@ class WindowController(QObject):
         self._started: set[str] = set()
         """The runs that were started here and have not ended."""
         self._listed = False
-        self.course_folder: Callable[[Course, str, Callable[[], bool]], SharedFolder] | None = None
-        """Gives a shared folder that a course names; the last says whether a person may be asked to log in now."""
+        self.course_folder: Callable[[str, str, Callable[[], bool]], SharedFolder] | None = None
+        """Gives a shared folder of the course with this id; the last says whether a person may be asked to log in."""
         self.hand_in: Callable[[LabReport, Sequence[RunSource], Callable[[], None]], bool] = lambda *_: False
         """Hands in to the followed course; False where there is none."""
         self.quiet: frozenset[str] = frozenset()

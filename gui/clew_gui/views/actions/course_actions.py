@@ -146,12 +146,12 @@ class CourseActions(QObject):
         dialog.open()
 
     def _leave(self, course: str) -> None:
-        found, leave = self._courses.get(course).found, partial(self._do, lambda: self._courses.leave(course))
-        sharing = Sharing(self._places.shared(course), found.course.board if found is not None else "")
-        if found is None or sharing.member is None:
-            leave()
+        leave = partial(self._do, lambda: self._courses.leave(course))
+        sharing = Sharing(self._places.shared(course))
+        if sharing.board:
+            self._stop(course, sharing, leave)
         else:
-            self._stop(found.course, sharing, leave)
+            leave()
 
     # --- The folders of a class ---------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class CourseActions(QObject):
             access.allow_prompts()
         return access.connected()
 
-    def folder(self, course: Course, text: str, asked: Callable[[], bool] = lambda: True) -> SharedFolder:
+    def folder(self, course: str, text: str, asked: Callable[[], bool] = lambda: True) -> SharedFolder:
         """A shared folder that the course names."""
         return folder_of(course, text, partial(self._connect, asked))
 
@@ -174,7 +174,7 @@ class CourseActions(QObject):
         course = self._controller.model.course
         if course is None or not course.hand_in:
             return False
-        folder, kept = self.folder(course, course.hand_in), self._places.shared(course.id)
+        folder, kept = self.folder(course.id, course.hand_in), self._places.shared(course.id)
 
         def send() -> Receipt:
             with tempfile.TemporaryDirectory(prefix="clew-handin-") as into:
@@ -206,12 +206,12 @@ class CourseActions(QObject):
         curves.setChecked(member is not None and member.curves)
         window, title = self._window, "Share with your class?"
         stop = Button(window.appearance, "Stop sharing", "quiet", "stop")
-        content = (name, curves, *((stop,) if member is not None else ()))
+        content = (name, curves, *((stop,) if sharing.board else ()))
         sentence = f"{course.title}: {_SHARED}"
         dialog = Question(window, window.appearance, title, sentence, "Share", content=content)
         stop.clicked.connect(dialog.reject)
         gone = partial(window.messages.show_note, "Nothing is shared any more, and what was shared is deleted.")
-        stop.clicked.connect(lambda: self._stop(course, sharing, gone))
+        stop.clicked.connect(lambda: self._stop(course.id, sharing, gone))
 
         def join() -> None:
             self._do(lambda: sharing.join(name.text(), curves.isChecked(), time.time()))
@@ -223,9 +223,9 @@ class CourseActions(QObject):
         dialog.accepted.connect(join)
         dialog.open()
 
-    def _stop(self, course: Course, sharing: Sharing, then: Callable[[], None]) -> None:
+    def _stop(self, course: str, sharing: Sharing, then: Callable[[], None]) -> None:
         """Deletes what is shared with the class, and does the rest if that worked."""
-        folder = self.folder(course, course.board)
+        folder = self.folder(course, sharing.board)
         failed = self._window.messages.show_problems
         call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), lambda _: then(), failed)
 
@@ -257,7 +257,7 @@ class CourseActions(QObject):
         """Brings the board up to date by the connection that is there; what cannot be sent now is sent later."""
         if self._work is not None or sharing.member is None:
             return
-        folder = self.folder(course, course.board, lambda: asked)
+        folder = self.folder(course.id, course.board, lambda: asked)
 
         def ended(_: object) -> None:
             self._work = None

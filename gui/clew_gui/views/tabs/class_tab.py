@@ -106,7 +106,7 @@ class ClassTab(Tab):
             self._rows = []
             check = partial(_check, {card.id: card for card in model.whole.exercises})
             shown = model.catalogue.exercises
-            self._reader = ClassReader(course, shown, lambda text: folder(course, text, lambda: self._asked), check)
+            self._reader = ClassReader(course, shown, lambda text: folder(course.id, text, lambda: self._asked), check)
         reader = self._reader
         self.look.allow(False, "The board is being read")
         self._work = call_elsewhere(self, "class board", lambda: reader.look(time.time()), self._took, self._failed)
