@@ -310,9 +310,8 @@ class FeaturesDialog(FittedDialog):
         super().__init__(parent, "What Clew can do", "What few people find by themselves.")
         for glyph, name, text in lines:
             words = column(label(name, "strong"), label(text, "body", "2", wrap=True), gap=1)
-            one = row(column(Glyph(appearance, glyph, "accent", 18), None, margins=(0, 2, 0, 0)), words, gap=12)
-            one.setStretch(1, 1)
-            self.add(one)
+            sign = column(Glyph(appearance, glyph, "accent", 18), None, margins=(0, 2, 0, 0))
+            self.add(row(sign, words, gap=12, grows=words))
         self.finish(None, self.close_button(appearance))
         self.setMinimumWidth(560)
 

@@ -449,7 +449,7 @@ class LaneEdit(QWidget):
         self.box.toggled.connect(lambda _on: self.edited.emit())
         self.rate.edited.connect(self.edited)
         self.setFocusProxy(self.box)
-        row(self.box, self.rate, gap=8, parent=self).setStretch(1, 1)
+        row(self.box, self.rate, gap=8, grows=self.rate, parent=self)
 
     def raw(self) -> object:
         """The rate; the usual one where the lane does not take part, whatever was written."""

@@ -90,7 +90,7 @@ class FormRow:
         self._appearance = appearance
         self._strong = False
         self._form = form
-        self._line = row(self.editor, gap=_GAP)
+        self._line = row(self.editor, gap=_GAP, grows=self.editor)
         self.error = label("", "caption", "bad", wrap=True)
         self._dress()
         form.addRow(self.label, self._line)
@@ -103,7 +103,6 @@ class FormRow:
             kept.setRetainSizeWhenHidden(True)  # all fields end at the same edge
             self.reset.setSizePolicy(kept)
             self._line.addWidget(self.reset)
-        self._line.setStretch(0, 1)
         form.addRow(self.error)
         form.setRowVisible(self.error, False)
 

@@ -169,12 +169,11 @@ class NextRun(QWidget):
         self._inner_box.addStretch(1)
         self._area.setWidget(self._inner)
         head = row(label("Next run", "subtitle"), margins=(16, 12, 16, 6))
-        go, more = row(self.run, self.play, gap=6), row(self.compare, self.code, self.keep, None, gap=0)
-        go.setStretch(0, 1)
+        go, more = row(self.run, self.play, gap=6, grows=self.run), row(self.compare, self.code, self.keep, None, gap=0)
         expected = row(self._expected, self.unpredict, None, gap=4)
         over = (self._hint, self.cost, self.cost2, self.data_choice.choose, expected)
         self._foot = foot = column(*over, 4, go, more, gap=3, margins=(16, 12, 16, 8))
-        column(head, self._area, line(), foot, gap=0, parent=self).setStretchFactor(self._area, 1)
+        column(head, self._area, line(), foot, gap=0, grows=self._area, parent=self)
         QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
 
     def _reveal(self, _before: QWidget | None, now: QWidget | None) -> None:

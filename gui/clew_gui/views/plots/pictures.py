@@ -71,8 +71,7 @@ class PicturesView(PlotPage):
         self._value.setMinimumWidth(self._value.fontMetrics().horizontalAdvance("step 1,000,000"))
         self.extras = QWidget(self)
         parts = (self._run, self.others, self._word, self.threshold, self._value, self.use)
-        line = row(*parts, parent=self.extras, gap=8, margins=(6, 0, 6, 0))
-        line.setStretchFactor(self.threshold, 1)
+        line = row(*parts, gap=8, margins=(6, 0, 6, 0), grows=self.threshold, parent=self.extras)
         line.addStretch(0)  # where there is no threshold
         self.threshold.valueChanged.connect(self._slid)
         self.gripped.connect(self._move_threshold)

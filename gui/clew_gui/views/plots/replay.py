@@ -101,8 +101,7 @@ class ReplayBar(QWidget):
         self.play = PlayButton(appearance, self.slider)
         self.step = label("", "caption", "2")
         self.step.setMinimumWidth(self.step.fontMetrics().horizontalAdvance("step 1,000,000"))
-        self._line = row(self.play, self.slider, self.step, gap=_GAP, parent=self)
-        self._line.setStretchFactor(self.slider, 1)
+        self._line = row(self.play, self.slider, self.step, gap=_GAP, grows=self.slider, parent=self)
         self._line.addStretch(0)
 
     def align(self, left: float, right: float) -> None:

@@ -92,7 +92,7 @@ class BottomPanel(QWidget):
         self.pages = QStackedWidget()
         for page in (self.empty, self.table, self.log, self.details):
             self.pages.addWidget(page)
-        column(head, self.pages, gap=0, parent=self).setStretchFactor(self.pages, 1)
+        column(head, self.pages, gap=0, grows=self.pages, parent=self)
         self.tabs.currentChanged.connect(self._show_page)
 
     def show_details(self) -> None:

@@ -108,7 +108,7 @@ class DetailsPanel(QWidget):
         copy = Button(appearance, "Copy all", "", "copy", "Copy the table, for a spreadsheet")
         copy.clicked.connect(lambda: self._copy(range(self.table.rowCount())))
         line = row(beside, self.others, self.difference, None, self.note, copy, gap=8, margins=(16, 4, 12, 4))
-        column(line, self.table, gap=0, parent=self).setStretchFactor(self.table, 1)
+        column(line, self.table, gap=0, grows=self.table, parent=self)
         self._lines: list[Detail] = []
 
     def show_run(self, title: str, lines: Sequence[Detail], choices: Sequence[tuple[str, str]], other: str) -> None:

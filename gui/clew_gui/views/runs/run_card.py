@@ -75,7 +75,7 @@ class ReasonBox(QFrame):
         self._ways = row(gap=8)
         words = column(self.text, self.hint, self._ways, gap=4)
         side = column(self._copy, None)
-        row(words, side, gap=8, margins=(12, 9, 8, 9), parent=self).setStretch(0, 1)
+        row(words, side, gap=8, margins=(12, 9, 8, 9), grows=words, parent=self)
 
     def show_problem(self, found: Problem, run: str, remedies: Remedies) -> None:
         """Shows why this run failed, with the buttons that ``remedies`` gives for it."""

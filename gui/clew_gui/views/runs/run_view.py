@@ -233,13 +233,11 @@ class RunView(QWidget):
         self.controls = PlotControls(appearance, self.plots.export, actions["copy_picture"])
         self.pulse = PulseSection(appearance, self.plots.canvas)
         self.plots.below = self.pulse.for_file
-        box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6))
-        box.setStretchFactor(self.plots, 1)
+        box = column(self.controls, self.plots, self.pulse, gap=6, margins=(12, 8, 8, 6), grows=self.plots)
         self._plots_card: QFrame = frame("card", box)
         self._plots_card.setMinimumHeight(150)
         parts = (self.empty_view, self.card, self.study, self._plots_card)
-        self._whole = column(*parts, gap=8, margins=(16, 12, 16, 12), parent=self)
-        self._whole.setStretchFactor(self._plots_card, 1)
+        column(*parts, gap=8, margins=(16, 12, 16, 12), grows=self._plots_card, parent=self)
         self._join_controls()
 
     def _join_controls(self) -> None:

@@ -76,9 +76,8 @@ class StepRow(QWidget):
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         top = Qt.AlignmentFlag.AlignTop
         sign = column(Glyph(appearance, glyph, tone, 16), None, margins=(0, 1, 0, 0))
-        line = row(sign, side, text, gap=12)
+        line = row(sign, side, text, gap=12, grows=text)
         line.setAlignment(text, top)
-        line.setStretch(2, 1)
         box = column(line, gap=6, margins=(0, 5, 0, 5), parent=self)
         if step.hint:
             words = label(step.hint, "body", wrap=True)

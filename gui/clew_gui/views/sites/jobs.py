@@ -59,7 +59,8 @@ class LoginRow(QWidget):
         super().__init__()
         self.text = label("", "caption", "2", wrap=True)
         self.log_in = Button(appearance, "Log in", "primarySmall", "key")
-        row(Glyph(appearance, "key", "warn", 14), self.text, self.log_in, gap=6, parent=self).setStretch(1, 1)
+        sign = Glyph(appearance, "key", "warn", 14)
+        row(sign, self.text, self.log_in, gap=6, grows=self.text, parent=self)
 
     def show_jobs(self, jobs: Sequence[JobModel]) -> None:
         """The jobs there that nobody follows meanwhile; why is in the tooltip."""
@@ -81,7 +82,7 @@ class ServiceRow(QWidget):
         self.copy = IconButton(appearance, "copy", "Copy the address of Jupyter", tip)
         self.close_it = IconButton(appearance, "cross", "Close Jupyter", "Close it here", size=14)
         items = (self._glyph, self.text, *_small(self.show_again, self.copy, self.close_it))
-        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
+        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), grows=self.text, parent=self)
 
     def show_status(self, status: ServiceStatus) -> None:
         """Bring it up to date."""
@@ -104,7 +105,7 @@ class CommandRow(QWidget):
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command))
         self.close_it = IconButton(appearance, "cross", "Hide the command", size=14)
         items = (Glyph(appearance, "info", "text2", 14), self.text, *_small(self.copy, self.close_it))
-        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), parent=self).setStretch(1, 1)
+        row(*items, gap=4, margins=(_INDENT, 0, 0, 0), grows=self.text, parent=self)
 
 
 Ask = Callable[[str], object]
@@ -121,8 +122,7 @@ class NodeRow(QWidget):
         self.text = label("", "caption", "2", wrap=True)
         self.let_go = Button(appearance, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
         self.let_go.clicked.connect(lambda: ask("let go"))
-        line = row(Glyph(appearance, "server", "warn", 14), self.text, self.let_go, gap=6)
-        line.setStretch(1, 1)
+        line = row(Glyph(appearance, "server", "warn", 14), self.text, self.let_go, gap=6, grows=self.text)
         self.buttons = {kind: Button(appearance, kind.capitalize(), "quiet", "", tip) for kind, tip in _TIPS.items()}
         self.jupyter = ServiceRow(appearance)
         asked = {**self.buttons, "copy": self.jupyter.copy, "close": self.jupyter.close_it}
@@ -227,8 +227,7 @@ class JobRow(QWidget):
         self.text = label("", "caption", "2", wrap=True)
         self.end = Button(appearance, "Cancel", "quiet", "", "End it with all its runs, or take it from the queue")
         words = column(self.title, self.text, gap=1)
-        box = row(self._glyph, words, self.end, gap=10, margins=(0, 5, 0, 5), parent=self)
-        box.setStretch(1, 1)
+        row(self._glyph, words, self.end, gap=10, margins=(0, 5, 0, 5), grows=words, parent=self)
 
     def show_job(self, job: JobModel, runs: Sequence[int], now: float) -> None:
         """Brings it up to date; ``runs`` are the job's by number."""

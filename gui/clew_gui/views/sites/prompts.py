@@ -242,7 +242,7 @@ class SecretDialog(PromptDialog):
         self.eye = IconButton(self._appearance, "eye", "Show what is typed")
         self.eye.setCheckable(True)
         self.eye.toggled.connect(self._show_typed)
-        row(self.field, self.eye, gap=6, parent=whole).setStretch(0, 1)
+        row(self.field, self.eye, gap=6, grows=self.field, parent=whole)
         return whole
 
     def _show_typed(self, on: bool) -> None:
@@ -316,9 +316,8 @@ def note(
     appearance: Appearance, text: str, role: str = "badNote", glyph: str = "s_failed", tone: str = "bad"
 ) -> QWidget:
     words = label(text, "body", wrap=True)
-    line = row(Glyph(appearance, glyph, tone, 16), words, gap=10, margins=(12, 8, 12, 8))
-    line.setStretch(1, 1)
-    return frame(role, line)
+    sign = Glyph(appearance, glyph, tone, 16)
+    return frame(role, row(sign, words, gap=10, margins=(12, 8, 12, 8), grows=words))
 
 
 # --- A server's key ---------------------------------------------------------------------------------------------------
@@ -361,9 +360,8 @@ class HostKeyDialog(PromptDialog):
         self.shown = _mono(self.fingerprint, "Fingerprint of the server's key")
         copy = IconButton(appearance, "copy", "Copy the fingerprint")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.fingerprint))
-        line = row(column(label("The server's key", "caption", "3"), self.shown, gap=2), copy, margins=(14, 10, 8, 10))
-        line.setStretch(0, 1)
-        self.add(frame("sunken", line))
+        words = column(label("The server's key", "caption", "3"), self.shown, gap=2)
+        self.add(frame("sunken", row(words, copy, margins=(14, 10, 8, 10), grows=words)))
         self._add_published(appearance, published, text)
         self.other = CompareEdit()
         self.other.setFont(font("mono"))

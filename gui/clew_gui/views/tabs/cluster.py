@@ -204,9 +204,8 @@ class ClusterTab(Tab):
 
     def _banner(self) -> QFrame:
         self.sentence = label("", "body", wrap=True)
-        head = row(Glyph(self._appearance, "info", "accent", 18), self.sentence, gap=12, margins=(16, 8, 16, 9))
-        head.setStretch(1, 1)
-        return low_card(head, "note")
+        sign = Glyph(self._appearance, "info", "accent", 18)
+        return low_card(row(sign, self.sentence, gap=12, margins=(16, 8, 16, 9), grows=self.sentence), "note")
 
     def _events_card(self) -> QFrame:
         self.events = QListWidget()

@@ -99,8 +99,8 @@ class CompareTab(Tab):
         self.canvas.picked.connect(lambda name: self._choose(int(name)))
         self.canvas.pointed.connect(lambda name: self._point(int(name or -1)))
         self.table = self._make_table()
-        inside = column(self._first_row(), self._second_row(), self.canvas, gap=6, margins=(12, 8, 12, 6))
-        inside.setStretchFactor(self.canvas, 1)
+        rows = self._first_row(), self._second_row(), self.canvas
+        inside = column(*rows, gap=6, margins=(12, 8, 12, 6), grows=self.canvas)
         lower = frame("card", column(self.table, gap=0, margins=(6, 4, 6, 6)))
         split = QSplitter(Qt.Orientation.Vertical)
         split.addWidget(frame("card", inside))

@@ -129,9 +129,8 @@ class SpeedupTab(Tab):
         self.sentence = label("", "subtitle", wrap=True)
         self.detail = label("", "body", "2", wrap=True)
         self._glyph = Glyph(self._appearance, "info", "accent", 18)
-        head = row(self._glyph, column(self.sentence, self.detail, gap=3), gap=12, margins=(16, 10, 16, 11))
-        head.setStretch(1, 1)
-        self.note = low_card(head, "note")
+        words = column(self.sentence, self.detail, gap=3)
+        self.note = low_card(row(self._glyph, words, gap=12, margins=(16, 10, 16, 11), grows=words), "note")
         return self.note
 
     def _plots(self) -> QWidget:

@@ -110,8 +110,7 @@ class Tab(QWidget):
         self.box.setContentsMargins(0, 0, 0, 0)
         self.box.setSpacing(10)
         for head, plot, share in plots:
-            inside = column(head, plot, gap=4, margins=(14, 9, 12, 7))
-            inside.setStretchFactor(plot, 1)
+            inside = column(head, plot, gap=4, margins=(14, 9, 12, 7), grows=plot)
             self.box.addWidget(frame("card", inside), share)
         return whole
 
@@ -135,8 +134,7 @@ class Tab(QWidget):
         """Puts the parts above each other, with a scroll bar where the window is low."""
         inside = QWidget()
         inside.setObjectName("canvas")
-        whole = column(*parts, gap=gap, margins=(16, gap + 2, 16, gap + 2), parent=inside)
-        whole.setStretchFactor(grows, 1)
+        column(*parts, gap=gap, margins=(16, gap + 2, 16, gap + 2), grows=grows, parent=inside)
         column(scrolling(inside, takes_focus=True), gap=0, parent=self)
 
 

@@ -49,6 +49,7 @@ from clew_gui.views.theme.theme import font
 from clew_shared.base.harmless import for_tooltip
 
 Item = QWidget | QLayout | int | None
+Margins = tuple[int, int, int, int]
 
 
 class Appearance:
@@ -101,7 +102,7 @@ def retheme_all(root: QWidget) -> None:
 # --- Layouts ----------------------------------------------------------------------------------------------------------
 
 
-def _fill(box: QBoxLayout, items: Sequence[Item], gap: int, margins: tuple[int, int, int, int]) -> None:
+def _fill(box: QBoxLayout, items: Sequence[Item], gap: int, margins: Margins, grows: Item) -> None:
     box.setSpacing(gap)
     box.setContentsMargins(*margins)
     for item in items:
@@ -110,26 +111,28 @@ def _fill(box: QBoxLayout, items: Sequence[Item], gap: int, margins: tuple[int, 
         elif isinstance(item, int):
             box.addSpacing(item)
         elif isinstance(item, QWidget):
-            box.addWidget(item, 1 if isinstance(item, Elided) and isinstance(box, QHBoxLayout) else 0)
+            wide = isinstance(item, Elided) and isinstance(box, QHBoxLayout)
+            box.addWidget(item, int(item is grows or wide))
         else:
-            box.addLayout(item)
+            box.addLayout(item, int(item is grows))
 
 
 def column(
-    *items: Item, gap: int = 8, margins: tuple[int, int, int, int] = (0, 0, 0, 0), parent: QWidget | None = None
+    *items: Item, gap: int = 8, margins: Margins = (0, 0, 0, 0), grows: Item = None, parent: QWidget | None = None
 ) -> QVBoxLayout:
-    """A vertical layout: widgets, layouts, a number for a space, None for a stretch."""
+    """A vertical layout: widgets, layouts, a number for a space, None for a stretch. The item that ``grows`` gets the
+    room that is left."""
     box = QVBoxLayout(parent) if parent is not None else QVBoxLayout()
-    _fill(box, items, gap, margins)
+    _fill(box, items, gap, margins, grows)
     return box
 
 
 def row(
-    *items: Item, gap: int = 8, margins: tuple[int, int, int, int] = (0, 0, 0, 0), parent: QWidget | None = None
+    *items: Item, gap: int = 8, margins: Margins = (0, 0, 0, 0), grows: Item = None, parent: QWidget | None = None
 ) -> QHBoxLayout:
     """A horizontal layout, as ``column``."""
     box = QHBoxLayout(parent) if parent is not None else QHBoxLayout()
-    _fill(box, items, gap, margins)
+    _fill(box, items, gap, margins, grows)
     return box
 
 
@@ -582,10 +585,8 @@ class FoldingSection(QWidget):
         self.button = FoldButton(appearance, title)
         self.button.toggled.connect(self._show)
         self.summary = Elided("", "caption", "3")
-        head = row(
-            self.button, self.summary, *((extra,) if extra is not None else ()), gap=4, margins=(inset, 0, 12, 0)
-        )
-        head.setStretch(1, 1)
+        items = (self.button, self.summary, *((extra,) if extra is not None else ()))
+        head = row(*items, gap=4, margins=(inset, 0, 12, 0))
         column(head, content, gap=2, parent=self)
         content.hide()
 

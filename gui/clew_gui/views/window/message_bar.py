@@ -53,8 +53,7 @@ class _MessageLine(QFrame):
         self._ways = row(None, gap=8, margins=(0, 5, 0, 2), parent=self._below)
         texts = column(self.text, self.hint, self._below, gap=2)
         items = (self.glyph, texts, self.count, self.help, self.undo, self.copy, self.gone)
-        self._line = row(*items, gap=10, margins=(14, 8, 8, 8), parent=self)
-        self._line.setStretch(1, 1)
+        self._line = row(*items, gap=10, margins=(14, 8, 8, 8), grows=texts, parent=self)
         self.show_buttons(())
 
     def show_buttons(self, buttons: Sequence[RemedyButton]) -> None:

@@ -81,7 +81,7 @@ class MainWindow(QMainWindow):
         self.add_tab(self.guide, "Guide", "What to do and what to watch (Ctrl+1)", "guide")
         self.add_tab(self.run_view, "Run", "The run and its curves (Ctrl+2)")
         work = QWidget()
-        column(self.head, line(), self.pages, gap=0, parent=work).setStretchFactor(self.pages, 1)
+        column(self.head, line(), self.pages, gap=0, grows=self.pages, parent=work)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._rows.addWidget(work)
         self._rows.addWidget(self.bottom)
@@ -98,8 +98,7 @@ class MainWindow(QMainWindow):
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
-        box = column(self.top, line(), self._columns, gap=0, parent=whole)
-        box.setStretchFactor(self._columns, 1)
+        column(self.top, line(), self._columns, gap=0, grows=self._columns, parent=whole)
         self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
         self.head.tabs.currentChanged.connect(self._show_tab)
