@@ -376,8 +376,7 @@ def _grid(groups: Sequence[_Group], wrap: bool) -> QGridLayout:
             head.setContentsMargins(0, 8 if grid.rowCount() > 1 else 0, 0, 2)
             grid.addWidget(head, grid.rowCount(), 0, 1, 2)
         for name, text in pairs:
-            what = label(text, "body" if wrap else "caption", "2", wrap=wrap)
-            what.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            what = label(text, "body" if wrap else "caption", "2", wrap=wrap, selectable=True)
             place = grid.rowCount()
             grid.addWidget(label(name, "strong"), place, 0, Qt.AlignmentFlag.AlignTop)
             grid.addWidget(what, place, 1)
@@ -414,9 +413,7 @@ class SettingsDialog(Dialog):
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
         choice.setCurrentIndex(max(0, choice.findData(theme)))
         choice.currentIndexChanged.connect(lambda _index: self.theme_chosen.emit(str(choice.currentData())))
-        name = label("Light or dark", "strong")
-        name.setBuddy(choice)
-        self.add(row(name, choice, gap=16))
+        self.add(row(label("Light or dark", "strong", of=choice), choice, gap=16))
         self.choice = choice
         self.switches = {key: QCheckBox(text) for key, text in _SWITCHES.items()}
         for key, switch in self.switches.items():
@@ -461,9 +458,7 @@ class AgentSettings(QWidget):
         self.stop = self._process.stop
         choose_python = self._chooser(appearance, self.interpreter, "Choose a Python", False)
         choose_folder = self._chooser(appearance, self.exercises, "Choose a folder", True)
-        names = [label("Python of the agent", "strong"), label("Folder with your own exercises", "strong")]
-        for name, field in zip(names, (self.interpreter, self.exercises), strict=True):
-            name.setBuddy(field)
+        names = [label(field.accessibleName(), "strong", of=field) for field in (self.interpreter, self.exercises)]
         python, folder = row(self.interpreter, choose_python, gap=6), row(self.exercises, choose_folder, gap=6)
         use = row(self.use, None)
         column(names[0], python, 4, names[1], folder, 4, use, self.message, gap=6, parent=self)

@@ -7,12 +7,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QFormLayout, QLineEdit, QSizePolicy, QWidget
 
 from clew_gui.views.form.fields import Editor, NumberSlider, RunEdit, make_editor, slider_ends
 from clew_gui.views.theme.dialog import FittedDialog
-from clew_gui.views.theme.parts import Appearance, Button, FoldButton, IconButton, label, row, scrolling, set_role
+from clew_gui.views.theme.parts import (
+    Appearance,
+    Button,
+    FoldButton,
+    IconButton,
+    Panel,
+    label,
+    row,
+    scrolling,
+    set_role,
+)
 from clew_gui.views.theme.theme import font
 from clew_shared.base.problem import Problem
 from clew_shared.params import SELDOM, SHARED, ParamSpec, Value, convert, format_value, matters, value_words
@@ -207,7 +217,7 @@ def short(found: Problem, spec: ParamSpec) -> str:
     return text[:1].upper() + text[1:] if found.text.startswith(named) else text
 
 
-class ParamForm(QWidget):
+class ParamForm(Panel):
     """Rows in groups; those with the headings ``folded`` are shown when a person opens them, or when a field in them
     says something unusual. ``changed`` is emitted after any change, when values and problems are up to date. ``sweep``
     is called for a sweep over several values in a field; without it no field offers one."""
@@ -225,8 +235,6 @@ class ParamForm(QWidget):
         sweep: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.appearance = appearance
         self._rows: dict[str, FormRow] = {}
         self._heads: list[tuple[FoldButton, tuple[str, ...]]] = []

@@ -29,6 +29,7 @@ from clew_gui.views.theme.parts import (
     Elided,
     Glyph,
     IconButton,
+    Panel,
     column,
     frame,
     label,
@@ -79,7 +80,7 @@ class _Kept(NamedTuple):
     form: ParamForm
 
 
-class NextRun(QWidget):
+class NextRun(Panel):
     """Form, presets, data, seed, cost and Run. Emits the spec to start; knows no session."""
 
     run_asked = Signal(RunSpec)
@@ -90,8 +91,6 @@ class NextRun(QWidget):
 
     def __init__(self, appearance: Appearance, comparisons: Sequence[QAction]) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
         self.sweep, self.race, self.range, self.predict = comparisons
         self._tips = {entry: entry.toolTip() for entry in comparisons}

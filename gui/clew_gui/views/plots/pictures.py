@@ -56,8 +56,7 @@ class PicturesView(PlotPage):
         """The run whose pictures stay until one that has just begun has some of its own."""
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._run = label("", "captionStrong")
-        self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2")
-        self._word.setBuddy(self.threshold)
+        self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2", of=self.threshold)
         self.use = QPushButton("Use this")
         self.use.setProperty("role", "quiet")
         self.use.clicked.connect(self._take)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QSizePolicy, QStackedWidget, QTabBar, QWidget
+from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QSizePolicy, QStackedWidget, QTabBar
 
 from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS, MenuActions
 from clew_gui.views.runs.details_panel import DetailsPanel
@@ -18,6 +18,7 @@ from clew_gui.views.theme.parts import (
     CodeText,
     Elided,
     IconButton,
+    Panel,
     column,
     label,
     native_keys,
@@ -33,7 +34,7 @@ FILTER_TIP = "Words, comparisons and tags; all must fit. For example: adam learn
 _EMPTY = "Your runs will be listed here, each with its settings, so that any two can be compared."
 
 
-class BottomPanel(QWidget):
+class BottomPanel(Panel):
     """Tabs *Runs* and *Log*, the actions on the selected run, and a fold."""
 
     column_toggled = Signal(str, bool)
@@ -43,8 +44,6 @@ class BottomPanel(QWidget):
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._actions = actions
         self.model = RunsModel(appearance, self)
         self._all = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy
 
@@ -66,10 +66,8 @@ class ReasonBox(QFrame):
         self._appearance = appearance
         self._known: tuple[Problem, str] | None = None
         self.setProperty("role", "sunken")
-        self.text = label("", "body", wrap=True)
-        self.hint = label("", "body", "2", wrap=True)
-        for part in (self.text, self.hint):
-            part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text = label("", "body", wrap=True, selectable=True)
+        self.hint = label("", "body", "2", wrap=True, selectable=True)
         self._copy = IconButton(appearance, "copy", "Copy the reason")
         self._copy.clicked.connect(self.copy)
         self._ways = row(gap=8)
@@ -150,8 +148,7 @@ class RunCard(QFrame):
         self.remedies: Remedies = lambda _found, _run: ()
         self.notice = label("", "body", "2", wrap=True)
         self.notice.hide()
-        self.advice = label("", "caption", "2", wrap=True)
-        self.advice.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.advice = label("", "caption", "2", wrap=True, selectable=True)
         self._hint = frame("", row(Glyph(appearance, "info", "text3", 13), self.advice, gap=6))
         self._hint.hide()
         waiting = (self.why, self.log_in, self.here)

@@ -21,6 +21,7 @@ from clew_gui.views.theme.parts import (
     PICTURES,
     Appearance,
     Button,
+    Panel,
     Segments,
     column,
     export_button,
@@ -122,8 +123,7 @@ class PlotControls(QWidget):
         self.smoothing.setFixedWidth(96)
         keep_from_wheel(self.smoothing)
         self.smoothing.setAccessibleName("Smoothing")
-        self._smooth_word = label("Smoothing", "body", "2")
-        self._smooth_word.setBuddy(self.smoothing)
+        self._smooth_word = label("Smoothing", "body", "2", of=self.smoothing)
         kinds = {**PICTURES, "csv": "Values, CSV…"}
         self.export = export_button(appearance, "Export the plots", kinds, export, " (Ctrl+Shift+S)")
         self.export.menu().addAction(copy)
@@ -218,13 +218,11 @@ class PlotControls(QWidget):
             self.units.button(key).setToolTip("" if images else "This run has no batches of images")
 
 
-class RunView(QWidget):
+class RunView(Panel):
     """The Run tab."""
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
-        super().__init__()
-        self.setObjectName("canvas")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        super().__init__("canvas")
         self.empty_view = EmptyRunView(appearance, actions)
         self.card = RunCard(appearance, actions)
         self.card.hide()

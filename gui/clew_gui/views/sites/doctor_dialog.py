@@ -72,16 +72,13 @@ class StepRow(QWidget):
         side = QWidget()
         side.setLayout(names)
         side.setFixedWidth(_NAMES)
-        text = label(step.text, "body", "3" if step.state == "open" else "2", wrap=True)
-        text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        top = Qt.AlignmentFlag.AlignTop
+        text = label(step.text, "body", "3" if unseen else "2", wrap=True, selectable=True)
         sign = column(Glyph(appearance, glyph, tone, 16), None, margins=(0, 1, 0, 0))
         line = row(sign, side, text, gap=12, grows=text)
-        line.setAlignment(text, top)
+        line.setAlignment(text, Qt.AlignmentFlag.AlignTop)
         box = column(line, gap=6, margins=(0, 5, 0, 5), parent=self)
         if step.hint:
-            words = label(step.hint, "body", wrap=True)
-            words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            words = label(step.hint, "body", wrap=True, selectable=True)
             role = "badNote" if step.state == "wrong" else "warnNote"
             said = column(words, *((row(*buttons, None, gap=8),) if buttons else ()), gap=8, margins=(14, 9, 14, 9))
             box.addLayout(row(28, _stretched(frame(role, said)), gap=0))

@@ -223,9 +223,7 @@ class SecretDialog(PromptDialog):
         if prompt.again:
             self.add(note(appearance, f"{prompt.again} {_AGAIN[prompt.kind]}"))
         self.field = _typed(prompt)
-        name = label(_NAMES[prompt.kind], "strong")
-        name.setBuddy(self.field)
-        self.add(name)
+        self.add(label(_NAMES[prompt.kind], "strong", of=self.field))
         self.add(self._with_eye() if self.field.echoMode() is QLineEdit.EchoMode.Password else self.field)
         self.add(label(_kept(prompt.kind, stays_s), "caption", "3", wrap=True))
         self.go = Button(appearance, "Unlock" if prompt.kind is PromptKind.PASSPHRASE else "Log in", "primarySmall")
@@ -369,10 +367,8 @@ class HostKeyDialog(PromptDialog):
         self.other.setAccessibleName("Fingerprint that the site publishes")
         self.other.textChanged.connect(lambda _text: self._compare())
         self.other.returnPressed.connect(lambda: self.trust.click() if self._is_same() else None)
-        name = label("Compare with the one that the site publishes", "strong")
-        name.setBuddy(self.other)
         self.message = label("Paste it here from the site's page or your teacher's note.", "caption", "3", wrap=True)
-        self.add(name)
+        self.add(label("Compare with the one that the site publishes", "strong", of=self.other))
         self.add(self.other)
         self.add(self.message)
 

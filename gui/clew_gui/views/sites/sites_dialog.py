@@ -7,15 +7,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtWidgets import (
-    QCompleter,
-    QLineEdit,
-    QListView,
-    QListWidget,
-    QListWidgetItem,
-    QMenu,
-    QWidget,
-)
+from PySide6.QtWidgets import QCompleter, QLineEdit, QListView, QListWidget, QListWidgetItem, QMenu, QWidget
 
 from clew_gui.schedulers.registry import scheduler_of
 from clew_gui.sites.check import check_name, check_title, with_free_title

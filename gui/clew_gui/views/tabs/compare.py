@@ -146,14 +146,11 @@ class CompareTab(Tab):
         self.across = self._combo("X axis of the scatter")
         self.target = NumberEdit(TARGET, 76)
         self.target.edited.connect(self._edited)
-        self._x_word = label("X", "body", "2")
-        words = [label(text, "body", "2") for text in ("Value", "Colour", "Target")]
-        for word, field in zip(
-            (*words, self._x_word), (self.value, self.colour, self.target, self.across), strict=True
-        ):
-            word.setBuddy(field)
+        self._x_word = label("X", "body", "2", of=self.across)
+        value, colour = label("Value", "body", "2", of=self.value), label("Colour", "body", "2", of=self.colour)
+        target = label("Target", "body", "2", of=self.target)
         whole = QWidget()
-        fields = (words[0], self.value, words[1], self.colour, self._x_word, self.across, words[2], self.target)
+        fields = (value, self.value, colour, self.colour, self._x_word, self.across, target, self.target)
         row(*fields, self.log, self.caption, gap=7, parent=whole)
         return whole
 

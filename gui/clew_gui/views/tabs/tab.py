@@ -7,14 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QLayout, QSizePolicy, QWidget
 
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.presentation.menu_entries import Action
-from clew_gui.views.theme.parts import PICTURES, IconButton, column, export_button, frame, lay_out_now, scrolling
+from clew_gui.views.theme.parts import PICTURES, IconButton, Panel, column, export_button, frame, lay_out_now, scrolling
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 
@@ -22,7 +21,7 @@ NARROW = 560
 """The width of a tab below which its plots are too narrow beside each other."""
 
 
-class Tab(QWidget):
+class Tab(Panel):
     """One tab; nothing is computed while it is out of sight.
 
     A tab gives its ``entry`` in the menus, whose words are its title; ``EXPORT``, the title of the dialog and the name
@@ -38,9 +37,7 @@ class Tab(QWidget):
     KINDS: ClassVar[Mapping[str, str]] = {**PICTURES, "csv": "The table, CSV…"}
 
     def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
-        super().__init__()
-        self.setObjectName("canvas")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        super().__init__("canvas")
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         self._window, self._controller, self._places = window, controller, places
         self._appearance = window.appearance

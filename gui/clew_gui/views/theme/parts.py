@@ -150,12 +150,18 @@ def line() -> QFrame:
     return frame("hline")
 
 
+class Panel(QWidget):
+    """A plain area on a ground of the style sheet: panel (surface colour) or canvas."""
+
+    def __init__(self, ground: str = "panel") -> None:
+        super().__init__()
+        self.setObjectName(ground)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+
+
 def panel() -> QWidget:
     """A plain area in surface colour."""
-    area = QWidget()
-    area.setObjectName("panel")
-    area.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-    return area
+    return Panel()
 
 
 def set_role(widget: QWidget, role: str, name: str = "role") -> None:
@@ -261,9 +267,22 @@ def _native(keys: str) -> str:
     return QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
 
 
-def label(text: str = "", kind: FontKind = "body", tone: str = "", wrap: bool = False) -> QLabel:
-    """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale)."""
+def label(
+    text: str = "",
+    kind: FontKind = "body",
+    tone: str = "",
+    wrap: bool = False,
+    *,
+    selectable: bool = False,
+    of: QWidget | None = None,
+) -> QLabel:
+    """A text with a font role and a tone (2, 3, accent, ok, warn, bad, stale). A ``selectable`` one can be copied; one
+    ``of`` a field names it."""
     result = Wrapped() if wrap else QLabel()
+    if selectable:
+        result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if of is not None:
+        result.setBuddy(of)
     if kind != "body":
         result.setFont(font(kind))
     result.setTextFormat(Qt.TextFormat.PlainText)

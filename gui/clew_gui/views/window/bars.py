@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QTabBar, QWidget
+from PySide6.QtWidgets import QTabBar
 
 from clew_gui.views.presentation.menu_entries import MenuActions
-from clew_gui.views.theme.parts import (
-    Appearance,
-    Button,
-    Elided,
-    Glyph,
-    IconButton,
-    column,
-    label,
-    row,
-)
+from clew_gui.views.theme.parts import Appearance, Button, Elided, Glyph, IconButton, Panel, column, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard
 
 HEIGHT = 44
 
 
-class TopBar(QWidget):
+class TopBar(Panel):
     """Shows where runs go; the pill says what is known of that place, and opens all of it."""
 
     def __init__(self, appearance: Appearance, actions: MenuActions) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(max(HEIGHT, self.fontMetrics().height() + 26))
         self.site = Button(appearance, "This computer", "chip", "laptop", "Where runs go, and the state of the link")
         self._facts: dict[str, str] = {}
@@ -82,13 +71,11 @@ class GoalChip(Button):
         self.set_words(text, tip)
 
 
-class ExerciseHead(QWidget):
+class ExerciseHead(Panel):
     """Shows title, subtitle, goal and tabs of an exercise."""
 
     def __init__(self, appearance: Appearance, open_goals: QAction) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.title = label("", "title")
         self.subtitle = Elided("", "body", "3")
         self.goal = GoalChip(appearance, open_goals)

@@ -15,7 +15,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, column, line, native_keys, panel, tab_in_order
+from clew_gui.views.theme.parts import Appearance, IconButton, Panel, column, line, native_keys, panel, tab_in_order
 from clew_gui.views.window.bars import ExerciseHead, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -30,13 +30,11 @@ STRIP = 40
 _NO_BOUND = 16_777_215  # Qt's own word for "no maximum"
 
 
-class Strip(QWidget):
+class Strip(Panel):
     """A strip in place of a folded panel, with the button that brings it back."""
 
     def __init__(self, appearance: Appearance, glyph: str, name: str, keys: str) -> None:
         super().__init__()
-        self.setObjectName("panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedWidth(STRIP)
         self.button = IconButton(appearance, glyph, name, f"{name} ({keys})")
         column(self.button, None, margins=(6, 10, 6, 0), parent=self)
