@@ -11,7 +11,7 @@ import numpy as np
 from clew_gui.charts.curves.layout import CurvesLayout, in_sight
 from clew_gui.charts.curves.readout import x_text
 from clew_gui.charts.kit.drawing import finite_pieces
-from clew_gui.charts.kit.layout import Box, FloatArray, Placement
+from clew_gui.charts.kit.layout import Box, FloatArray, emptiest
 
 _HEIGHT: Final = 18.0
 _AIR: Final = 8.0
@@ -50,13 +50,14 @@ def captions(layout: CurvesLayout, index: int) -> list[Caption]:
     )
     if not placements:
         return []
-    placement = Placement(layout.frames[index].box, np.concatenate([layout.points_of(index), *_marks(layout, index)]))
-    found = []
+    points, room = np.concatenate([layout.points_of(index), *_marks(layout, index)]), layout.frames[index].box
+    found: list[Caption] = []
     for wanted in placements:
         wide = layout.sizes.width(wanted.text) + _AIR
-        box = placement.take([Box(x, y, wide, _HEIGHT) for x, y in wanted.corners])
-        if box is not None:
-            found.append(Caption(box, wanted.text, wanted.ink, wanted.ground))
+        spots = [Box(x, y, wide, _HEIGHT) for x, y in wanted.corners]
+        chosen = emptiest(spots, points, room, taken=[one.box for one in found])
+        if chosen >= 0:
+            found.append(Caption(spots[chosen], wanted.text, wanted.ink, wanted.ground))
     return found
 
 

@@ -201,25 +201,29 @@ def _seconds(history: History, steps: FloatArray) -> FloatArray:
     known, clock = history.timeline()
     ended = steps - 1.0
     after = index_of(known, np.nextafter(ended, np.inf))
-    inner, right = np.maximum(after - 1, 0), np.minimum(after, known.size - 1)
-    begun = after == 0
-    x, y = np.where(begun, known[0] - 1.0, known[inner]), np.where(begun, _begin(clock), clock[inner])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.clip(np.nan_to_num((ended - x) / (known[right] - x)), 0.0, 1.0)
-    seconds = y + part * (clock[right] - y) + np.maximum(ended - known[-1], 0.0) / _speed(known, clock)
+    seconds = _between(ended, after, (known[0] - 1.0, known), (_begin(clock), clock))
+    seconds += np.maximum(ended - known[-1], 0.0) / _speed(known, clock)
     return np.maximum.accumulate(seconds)  # the clocks of a block and of the next one may disagree by a little
 
 
 def _steps(history: History, seconds: FloatArray) -> FloatArray:
     known, clock = history.timeline()
     after = np.searchsorted(clock, seconds, side="right")
-    inner, right = np.maximum(after - 1, 0), np.minimum(after, known.size - 1)
-    begun = after == 0
-    x, y = np.where(begun, known[0] - 1.0, known[inner]), np.where(begun, _begin(clock), clock[inner])
+    steps = _between(seconds, after, (_begin(clock), clock), (known[0] - 1.0, known))
+    return np.asarray(steps + np.maximum(seconds - clock[-1], 0.0) * _speed(known, clock) + 1.0, np.float64)
+
+
+_Beginning = tuple[float, FloatArray | IntArray]
+"""A value before the first point of the timeline, and those of its points."""
+
+
+def _between(at: FloatArray, after: IntArray, x: _Beginning, y: _Beginning) -> FloatArray:
+    """The y at each place of x, of which point number ``after`` is the first one behind it."""
+    inner, right = np.maximum(after - 1, 0), np.minimum(after, len(x[1]) - 1)
+    low_x, low_y = (np.where(after == 0, first, points[inner]) for first, points in (x, y))
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.clip(np.nan_to_num((seconds - y) / (clock[right] - y)), 0.0, 1.0)
-    steps = x + part * (known[right] - x) + np.maximum(seconds - clock[-1], 0.0) * _speed(known, clock)
-    return np.asarray(steps + 1.0, np.float64)
+        part = np.clip(np.nan_to_num((at - low_x) / (x[1][right] - low_x)), 0.0, 1.0)
+    return np.asarray(low_y + part * (y[1][right] - low_y), np.float64)
 
 
 def _begin(clock: FloatArray) -> float:

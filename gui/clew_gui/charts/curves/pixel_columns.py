@@ -120,7 +120,6 @@ class Curve:
     and greatest value of each column, empty where the main line shows everything.
     """
 
-    run: str
     metric: str
     x: FloatArray
     y: FloatArray
@@ -300,7 +299,7 @@ class _Making:
             skipped = skipped or raw_skipped
         bad, last = broken(self.history, request.metric), samples.last
         return Curve(
-            run=request.run, metric=request.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
+            metric=request.metric, x=line_x, y=line_y, raw_x=raw_x, raw_y=raw_y,
             gaps=self._gaps(samples), exact=exact, sparse=samples.sparse, noisy=self.noisy,
             ends=float(samples.steps[-1]) <= float(edges[-1]), skipped=skipped,
             bad_x=None if bad is None or (grid.log and bad.step <= 0) else self._place(bad.step),

@@ -103,35 +103,20 @@ def spread(wanted: Sequence[float], gap: float, top: float, bottom: float) -> li
     return placed
 
 
-def emptiest(candidates: Sequence[Box], points: FloatArray, room: Box, previous: int = -1) -> int:
-    """Returns which of ``candidates`` covers the fewest ``points``; earlier ones win ties, ones not inside ``room``
-    lose.
+def emptiest(
+    candidates: Sequence[Box], points: FloatArray, room: Box, previous: int = -1, taken: Sequence[Box] = ()
+) -> int:
+    """Returns which of ``candidates`` covers the fewest ``points``; earlier ones win ties, ones not inside ``room`` or
+    over what is ``taken`` lose.
 
     The ``previous`` choice stays unless another is clearly better, so that a read-out does not flicker. -1 when no
     candidate fits into ``room``.
     """
     best, best_cost = -1, float("inf")
     for i, box in enumerate(candidates):
-        if not box.inside(room):
+        if not box.inside(room) or any(box.overlaps(other) for other in taken):
             continue
         cost = box.covers(points) * (0.6 if i == previous else 1.0) - (1.0 if i == previous else 0.0)
         if cost < best_cost:
             best, best_cost = i, cost
     return best
-
-
-class Placement:
-    """Finds places for labels in ``room``, one after the other: none lies on another, and each on few ``points``."""
-
-    def __init__(self, room: Box, points: FloatArray) -> None:
-        self._room, self._points = room, points
-        self._taken: list[Box] = []
-
-    def take(self, spots: Sequence[Box]) -> Box | None:
-        """The best of these spots, which is taken then; None when all are taken or lie outside."""
-        free = [spot for spot in spots if not any(spot.overlaps(other) for other in self._taken)]
-        chosen = emptiest(free, self._points, self._room)
-        if chosen < 0:
-            return None
-        self._taken.append(free[chosen])
-        return free[chosen]

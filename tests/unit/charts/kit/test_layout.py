@@ -15,7 +15,7 @@ from clew_gui.base.tokens import LIGHT
 from clew_gui.charts.kit.axes import draw_key
 from clew_gui.charts.kit.clip import clip_lines, drawable, stretches
 from clew_gui.charts.kit.drawing import Drawing, Group, Path, Stroke, UsualSizes, Words
-from clew_gui.charts.kit.layout import Box, Placement, emptiest, spread
+from clew_gui.charts.kit.layout import Box, emptiest, spread
 from clew_gui.charts.kit.svg import ChartPage
 from clew_gui.charts.kit.ticks import Span, within, zoomed
 
@@ -60,12 +60,10 @@ def test_the_emptiest_place_wins_and_does_not_flicker() -> None:
 
 
 def test_a_label_takes_its_place_so_that_none_lies_on_another() -> None:
-    placement = Placement(Box(0, 0, 100, 50), NOWHERE)
-    here, touching, across = Box(0, 0, 40, 20), Box(40, 0, 40, 20), Box(30, 10, 40, 20)
-    assert placement.take([here, across]) == here
-    assert placement.take([across, touching]) == touching
-    assert placement.take([across]) is None
-    assert placement.take([Box(80, 30, 40, 20)]) is None, "outside"
+    room, here, touching, across = Box(0, 0, 100, 50), Box(0, 0, 40, 20), Box(40, 0, 40, 20), Box(30, 10, 40, 20)
+    assert emptiest([here, across], NOWHERE, room) == 0
+    assert emptiest([across, touching], NOWHERE, room, taken=[here]) == 1
+    assert emptiest([across], NOWHERE, room, taken=[here, touching]) == -1
 
 
 def test_a_line_is_cut_at_the_border_and_goes_on_where_it_comes_back() -> None:
