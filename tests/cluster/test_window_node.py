@@ -91,7 +91,7 @@ def sites(student: Student) -> SiteActions:
 
 def node(student: Student) -> NodeRow:
     """The line of the one node."""
-    (row,) = sites(student).bar.rows()
+    (row,) = sites(student).bar.rows.values()
     return row
 
 
@@ -129,7 +129,7 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
     job = session.hold(Place(site="otp"))
     student.until(lambda: session.jobs[job].news.stage in (JobStage.RUNNING, JobStage.ENDED), RUN_S)
     assert session.jobs[job].news.stage is JobStage.RUNNING, session.jobs[job].news
-    student.until(lambda: bool(sites(student).bar.rows()) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
+    student.until(lambda: bool(sites(student).bar.rows) and node(student).buttons["jupyter"].isEnabled(), LIMIT_S)
     node(student).buttons["jupyter"].click()
     assert node(student).jupyter.text.text() == "Jupyter starts."
     student.until(lambda: bool(browsed), RUN_S)
@@ -147,9 +147,9 @@ def test_jupyter_opens_with_its_token_and_a_lost_login_waits_for_its_person(
         pass
     student.until(lambda: session.jobs[job].locked is not None, RUN_S)
     assert len(student.asked) == asked, "no question came out of nowhere"
-    sites(student).bar.logins()["otp"].log_in.click()
+    sites(student).bar.logins["otp"].log_in.click()
     student.until(lambda: len(student.asked) > asked, RUN_S)
-    student.until(lambda: session.jobs[job].locked is None and not sites(student).bar.logins(), RUN_S)
+    student.until(lambda: session.jobs[job].locked is None and not sites(student).bar.logins, RUN_S)
     assert len(student.asked) == asked + 1, "the code alone: the password is remembered"
 
     node(student).let_go.click()

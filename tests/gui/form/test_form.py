@@ -200,7 +200,7 @@ def test_a_preset_brings_its_values_and_data_and_leaves_the_labs_choice_alone(pa
     choose_preset(panel, "tiny")
     spec = panel.spec()
     assert (spec.preset, spec.data, spec.params["steps"], spec.params["batch_size"]) == ("tiny", "digits", 60, 32)
-    assert panel.data.currentData() == "digits"
+    assert panel.data_choice.combo.currentData() == "digits"
     panel.use_slides()
     assert panel.spec().data == "mnist", "what the lab takes was not changed"
     choose_preset(panel, "tiny")
@@ -253,11 +253,11 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
     assert panel.spec().data == str(files[-1])
     panel.set_card(fakes.card())
     assert panel.spec().data == "mnist"
-    names = [panel.data.itemText(row) for row in range(panel.data.count())]
+    names = [panel.data_choice.combo.itemText(row) for row in range(panel.data_choice.combo.count())]
     assert names[2:-2] == ["beans.csv", "wine.csv", "iris.csv", "income.csv", "fraud.csv"]
-    place = panel.data.findData(str(files[0]))
-    panel.data.setCurrentIndex(place)
-    panel.data.activated.emit(place)
+    place = panel.data_choice.combo.findData(str(files[0]))
+    panel.data_choice.combo.setCurrentIndex(place)
+    panel.data_choice.combo.activated.emit(place)
     assert panel.spec().data == str(files[0])
     panel.set_card(fakes.card(id="anomaly"))
     assert panel.spec().data == str(files[-1])
@@ -275,7 +275,7 @@ def test_a_table_or_folder_stays_with_its_exercise_and_the_last_five_are_in_the_
     later.recall({}, str(files[2]), "")
     later.set_card(fakes.card(id="cnn"))
     assert later.spec().data == "digits", "an earlier version kept one file for all exercises"
-    assert later.data.findData(str(files[2])) > 0
+    assert later.data_choice.combo.findData(str(files[2])) > 0
 
 
 def test_a_file_of_a_data_set_is_the_data_of_all_exercises(panel: NextRun, tmp_path: Path) -> None:
@@ -287,27 +287,27 @@ def test_a_file_of_a_data_set_is_the_data_of_all_exercises(panel: NextRun, tmp_p
     mine.touch()
     panel.data_choice.use(str(mine))
     assert panel.run.isEnabled()
-    assert panel.data.currentText() == "my.npz"
-    assert panel.own_file.whole() == str(tmp_path)
+    assert panel.data_choice.combo.currentText() == "my.npz"
+    assert panel.data_choice.own_file.whole() == str(tmp_path)
     panel.use_slides()
     panel.set_card(fakes.card(id="cnn"))
     assert panel.spec().data == str(mine)
     panel.set_card(fakes.catalogue().exercises[0])
     assert panel.spec().data == ""
-    assert not panel.data.isVisible()
+    assert not panel.data_choice.combo.isVisible()
 
 
 def test_a_folder_of_images_is_chosen_as_data(panel: NextRun, tmp_path: Path) -> None:
-    place = panel.data.findText("Folder of images…")
-    panel.data.setCurrentIndex(place)
-    panel.data.activated.emit(place)
+    place = panel.data_choice.combo.findText("Folder of images…")
+    panel.data_choice.combo.setCurrentIndex(place)
+    panel.data_choice.combo.activated.emit(place)
     (dialog,) = panel.window().findChildren(QFileDialog)
     assert dialog.fileMode() == QFileDialog.FileMode.Directory
-    assert panel.data.currentText() == "MNIST", "nothing is chosen yet"
+    assert panel.data_choice.combo.currentText() == "MNIST", "nothing is chosen yet"
     (tmp_path / "flowers").mkdir()
     dialog.fileSelected.emit(str(tmp_path / "flowers"))
     dialog.reject()
-    assert (panel.spec().data, panel.data.currentText()) == (str(tmp_path / "flowers"), "flowers")
+    assert (panel.spec().data, panel.data_choice.combo.currentText()) == (str(tmp_path / "flowers"), "flowers")
     assert panel.run.isEnabled()
 
 
@@ -320,7 +320,7 @@ def test_the_seed_is_checked(panel: NextRun, text: str, good: bool) -> None:
 
 def test_an_exercise_without_data_asks_for_none(panel: NextRun) -> None:
     panel.set_card(fakes.catalogue().exercises[0])
-    assert not panel.data.isVisible()
+    assert not panel.data_choice.combo.isVisible()
     assert panel.spec().data == ""
 
 

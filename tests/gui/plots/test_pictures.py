@@ -712,7 +712,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     view = program.window.run_view.plots.page_of(PicturesView)
     qtbot.waitUntil(lambda: view.use.isVisible())
     view.set_threshold("errors", mean + 0.3)
-    assert view.said.endswith("3.00 deviations"), "the run's own are 2"
+    assert view.said.text().endswith("3.00 deviations"), "the run's own are 2"
     view.use.click()
     editor = program.window.next_run.form.row("deviations").editor
     assert program.window.next_run.form.values()["deviations"] == 3.0
@@ -720,7 +720,7 @@ def test_a_threshold_says_how_many_deviations_it_is_and_the_form_takes_them(open
     assert not editor.visibleRegion().isEmpty()
     view.set_threshold("errors", mean + 400)
     assert not view.use.isEnabled(), "it would end in a field that is wrong"
-    assert "which no run takes" in view.said
+    assert "which no run takes" in view.said.text()
     assert "must be at most" in view.use.toolTip()
     assert program.window.next_run.form.values()["deviations"] == 3.0
     view.set_threshold("errors", mean + 0.4)

@@ -293,7 +293,7 @@ def test_a_node_that_is_kept_after_its_runs_is_said_and_can_be_let_go(open_windo
     model.idle_until = time.time() + 40
     program = open_window(session)
     program.sites.nodes.show()
-    (line,) = program.sites.bar.rows()
+    (line,) = program.sites.bar.rows.values()
     assert line.text.text().startswith("node1 is kept ")
     assert line.text.text().endswith(" s more, so that a run can be continued at once")
     assert program.window.top.fact("queue") == "Queue: empty, 1 node kept"

@@ -100,7 +100,7 @@ def test_missing_data_are_sent_replaced_or_named_on_the_site(
     messages.show_problems((NO_DATA,))
     assert offered(program) == ["A file of this computer…", "Use Digits", "A path on the site…"]
     press(program, "A path on the site…")
-    assert not form.remote_path.isHidden()
+    assert not form.data_choice.remote_path.isHidden()
     messages.show_problems((NO_DATA,))
     press(program, "Use Digits")
     assert form.spec().data == "digits"

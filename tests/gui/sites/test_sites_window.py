@@ -103,8 +103,8 @@ class Student:
     def hold(self) -> tuple[str, NodeRow]:
         """Hold a node that is not there yet; returns the job and its line."""
         job, bar = self.program.session.hold(Place(site="cave")), self.program.sites.bar
-        self.until(lambda: len(bar.rows()) == 1, "the strip")
-        return job, bar.rows()[0]
+        self.until(lambda: len(bar.rows) == 1, "the strip")
+        return job, bar.rows[job]
 
     def says(self, word: str) -> None:
         """Wait until the run's card shows this state."""
@@ -218,18 +218,18 @@ def test_a_node_is_held_with_its_cost_in_sight_and_let_go(student: Student) -> N
     dialog.accept()
     student.dialog(Question).accept()
     sites = student.program.sites
-    student.until(lambda: len(sites.bar.rows()) == 1, "the strip")
-    job = sites.bar.rows()[0].job
+    student.until(lambda: len(sites.bar.rows) == 1, "the strip")
+    (job,) = sites.bar.rows
     assert form.where.choice().job == job, "the next run goes there"
     student.site.news(
         job, JobStage.RUNNING, "Runs.", nodes="node1", starts=time.time() - 1800, until=time.time() + 1800
     )
     end_and_cost = "node1 of The Cave, ends in 30 min, 0.50 node-hours so far"
-    student.until(lambda: sites.bar.rows()[0].text.text() == end_and_cost, "its end and cost")
-    assert sites.bar.rows()[0].text.isVisible()
+    student.until(lambda: sites.bar.rows[job].text.text() == end_and_cost, "its end and cost")
+    assert sites.bar.rows[job].text.isVisible()
     assert form.run.text().strip() == "Run on node1"
     assert form.cost2.text() == "Its time counts whether you use it or not."
-    sites.bar.rows()[0].let_go.click()
+    sites.bar.rows[job].let_go.click()
     student.until(lambda: not sites.bar.isVisible(), "the strip's end")
     assert form.where.choice().key == "site:cave", "the next run waits in the site's queue again"
 
@@ -360,7 +360,7 @@ def test_data_of_this_computer_go_along_and_data_of_the_site_stay_there(
     place = form.place()
     assert place is not None
     assert (place.data, form.spec().data) == ("", "site:/gpfs/mnist.npz")
-    form.remote_path.setText("mnist.npz")
+    form.data_choice.remote_path.setText("mnist.npz")
     assert not form.run.isEnabled()
     assert "must begin with /" in form.run.toolTip()
     form.where.choose("")
@@ -448,7 +448,7 @@ def test_a_run_and_a_hold_of_a_terminal_appear_in_the_open_window(student: Stude
     student.says("Finished")
     book.note_order(hold, "The Cave")
     sites = student.program.sites
-    student.until(lambda: [row.job for row in sites.bar.rows()] == [hold.job], "the held node")
+    student.until(lambda: list(sites.bar.rows) == [hold.job], "the held node")
     book.refresh()
     book.note_news(JobStatus(job=hold.job, stage=JobStage.ENDED, id="8", text="You gave the allocation back."))
     student.until(lambda: not sites.bar.isVisible(), "its end")
@@ -460,16 +460,16 @@ def test_a_login_that_needs_a_person_is_told_and_done_with_a_click(student: Stud
     student.says("Queued")
     assert not card.log_in.isVisible()
     sites = student.program.sites
-    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.bar.logins()["cave"].log_in, lambda: card.log_in)
+    buttons: tuple[Callable[[], Button], ...] = (lambda: sites.bar.logins["cave"].log_in, lambda: card.log_in)
     for button in buttons:
         student.site.refusal = Problem("ssh.person", "login asks for a one-time code.", "Log in.")
-        student.until(lambda: card.log_in.isVisible() and "cave" in sites.bar.logins(), "the way to log in")
+        student.until(lambda: card.log_in.isVisible() and "cave" in sites.bar.logins, "the way to log in")
         assert card.speed.whole() == "The Cave asks you to log in again; a job goes on there."
         assert student.window.top.fact("link") == "The Cave: log in to follow"
         logins = student.site.logins
         button().click()
         assert student.site.logins == logins + 1
-        student.until(lambda: not card.log_in.isVisible() and not sites.bar.logins(), "the end of it")
+        student.until(lambda: not card.log_in.isVisible() and not sites.bar.logins, "the end of it")
 
 
 def test_a_terminal_opens_on_the_held_node_or_its_command_is_there_to_be_copied(student: Student) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from clew_gui.base.tokens import DARK, LIGHT, Theme, contrast
-from clew_gui.views.theme.icons import PICTURES, icon, names, pixmap, sheet_pictures, state_style
+from clew_gui.views.theme.icons import ICONS, PICTURES, icon, pixmap, sheet_pictures, state_style
 from clew_gui.views.theme.theme import FONTS, alpha, apply, font, palette, prepare, stylesheet
 from clew_shared.journal.lifecycle import RunState
 
@@ -46,7 +46,7 @@ def test_a_run_keeps_its_hue_family_and_gets_a_dash_from_the_seventh_on() -> Non
 
 @THEMES
 def test_every_icon_leaves_ink(theme: Theme, qtbot: QtBot) -> None:
-    for name in names():
+    for name in sorted(path.stem for path in ICONS.glob("*.svg")):
         picture = pixmap(name, theme.text, 16, theme.surface).toImage()
         ink = sum(picture.pixelColor(x, y).alpha() > 0 for x in range(32) for y in range(32))
         assert ink > 8, name

@@ -559,16 +559,16 @@ def test_data_that_are_not_here_are_marked_and_others_chosen(softmax: Program) -
     session.set_link("LIVE", datasets=("digits",))
     tell(softmax, link=True)
     assert form.spec().data == "digits"
-    assert form.data.itemText(0) == "MNIST, not found"
+    assert form.data_choice.combo.itemText(0) == "MNIST, not found"
     assert softmax.window.top.fact("data") == "Data: Digits, built in; MNIST was not found here"
-    form.data.setCurrentIndex(0)
-    form.data.activated.emit(0)
+    form.data_choice.combo.setCurrentIndex(0)
+    form.data_choice.combo.activated.emit(0)
     assert not form.run.isEnabled()
     assert form.run.toolTip() == "MNIST was not found on this computer."
     assert form.data_choice.choose.isVisible()
     session.set_link("LIVE", datasets=("mnist", "digits"))
     tell(softmax, link=True)
-    assert form.data.itemText(0) == "MNIST"
+    assert form.data_choice.combo.itemText(0) == "MNIST"
     assert form.run.isEnabled()
     assert not form.data_choice.choose.isVisible()
 

@@ -54,7 +54,7 @@ def looks(program: Program) -> dict[str, object]:
         "log": window.bottom.tabs.currentIndex(),
         "form": window.next_run.spec(),
         "preset": window.next_run.preset.currentText(),
-        "data": window.next_run.data.currentText(),
+        "data": window.next_run.data_choice.combo.currentText(),
         "ticks": [
             window.bottom.model.data(window.bottom.model.index(n, 0), Qt.ItemDataRole.CheckStateRole) for n in (0, 1)
         ],
@@ -438,8 +438,8 @@ def test_a_goal_belongs_to_its_data_set(open_window: Opener) -> None:
 def test_the_form_has_no_combo_that_ends_in_dots(open_window: Opener) -> None:
     window = open_window(size=(1280, 800)).window
     window.next_run.data_choice.use(sys.executable)
-    assert isinstance(window.next_run.data, QComboBox)
-    assert window.next_run.data.currentText() == Path(sys.executable).name
+    assert isinstance(window.next_run.data_choice.combo, QComboBox)
+    assert window.next_run.data_choice.combo.currentText() == Path(sys.executable).name
 
 
 # --- The teacher's folder ---------------------------------------------------------------------------------------------

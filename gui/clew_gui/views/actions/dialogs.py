@@ -317,7 +317,7 @@ class FeaturesDialog(FittedDialog):
 
 
 class TextDialog(Dialog):
-    """Pairs of name and text: shortcuts, the state of this computer, about."""
+    """Groups of pairs of name and text, each under its title: shortcuts, the state of this computer, about."""
 
     def __init__(
         self,
@@ -325,15 +325,12 @@ class TextDialog(Dialog):
         appearance: Appearance,
         title: str,
         sentence: str,
-        pairs: Sequence[tuple[str, str]] = (),
-        groups: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (),
+        groups: Sequence[_Group],
     ) -> None:
         super().__init__(parent, title, sentence)
-        groups = groups or (("", pairs),)
         columns = _columns(groups)
         grids = [_grid(column, wrap=len(columns) == 1) for column in columns]
-        box = frame("sunken", row(*grids, gap=20, margins=(14, 12, 14, 12)))
-        self.add(box)
+        self.add(frame("sunken", row(*grids, gap=20, margins=(14, 12, 14, 12))))
         self._pairs = tuple(pair for _, found in groups for pair in found)
         copy = Button(appearance, "Copy", "", "copy", "Copy as text")
         copy.clicked.connect(self.copy)
@@ -411,7 +408,7 @@ class SettingsDialog(Dialog):
     ) -> None:
         super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
-        choice.setCurrentIndex(max(0, choice.findData(theme)))
+        choose_quietly(choice, theme)
         choice.currentIndexChanged.connect(lambda _index: self.theme_chosen.emit(str(choice.currentData())))
         self.add(row(label("Light or dark", "strong", of=choice), choice, gap=16))
         self.choice = choice
@@ -429,8 +426,7 @@ class SettingsDialog(Dialog):
         self.setMinimumWidth(480)
         reset = Button(appearance, "Reset the layout", "", "reset", "Give all panels their original sizes")
         reset.clicked.connect(self.reset_asked)
-        close = self.close_button(appearance)
-        self.finish(reset, None, close)
+        self.finish(reset, None, self.close_button(appearance))
 
 
 # --- This computer's agent --------------------------------------------------------------------------------------------

@@ -157,14 +157,11 @@ class NodeActions(QObject):
 
         def failed(problems: tuple[Problem, ...]) -> None:
             command = shlex.join(["clew", *words])
-            line = next((line for line in self._bar.rows() if line.job == job.id), None)
-            if line is None:
-                found = problems[0]
-                self._window.messages.show_problems(
-                    (Problem(found.code, found.text, f"Run this in your own terminal: {command}"),)
-                )
+            if job.id in self._bar.rows:
+                self._bar.rows[job.id].show_command(command)
                 return
-            line.show_command(command)
+            found, hint = problems[0], f"Run this in your own terminal: {command}"
+            self._window.messages.show_problems((Problem(found.code, found.text, hint),))
 
         call_elsewhere(self, "terminal", lambda: opener(words), opened, failed)
 

@@ -64,7 +64,7 @@ class HandinCheck:
     def _show(self, path: Path, code: int | None, output: str) -> None:
         pairs = [_pair(line) for line in output.splitlines() if line]
         verdict = _VERDICTS.get(code, _UNCHECKED)
-        TextDialog(self._window, self._window.appearance, path.name, verdict, pairs).open()
+        TextDialog(self._window, self._window.appearance, path.name, verdict, [("", pairs)]).open()
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -293,9 +293,7 @@ class Recordings(QObject):
             show.clicked.connect(dialog.accept)
             show.clicked.connect(partial(self.show_recording, folder))
             dialog.add(row(label(_title(folder), "strong"), None, show))
-        close = Button(self._window.appearance, "Close")
-        close.clicked.connect(dialog.reject)
-        dialog.finish(None, close)
+        dialog.finish(None, dialog.close_button(self._window.appearance, role=""))
         dialog.open()
         return dialog
 

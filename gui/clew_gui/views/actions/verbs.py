@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -174,13 +174,10 @@ class WindowActions(QObject):
 
     # --- Files --------------------------------------------------------------------------------------------------------
 
-    def _ask_file(self, title: str, name: str, write: Callable[[Path], None]) -> None:
-        ask_and_write(self.window, title, name, "Values (*.csv)", write)
-
     def export_table(self) -> None:
         """The runs table as CSV."""
         card = self.controller.model.card
-        self._ask_file("Export the runs table", f"{card.id}.csv", self.write_table)
+        ask_and_write(self.window, "Export the runs table", f"{card.id}.csv", "Values (*.csv)", self.write_table)
 
     def write_table(self, path: Path) -> None:
         """Write the runs table as shown; raises OSError."""
@@ -203,7 +200,7 @@ class WindowActions(QObject):
                 title = words.run_title(run, self.controller.model.card)
                 write_curves(path, ((run.id, title, rows) for rows in rows_of(history)))
 
-        self._ask_file("Export the run's values", f"run-{run.number}.csv", write)
+        ask_and_write(self.window, "Export the run's values", f"run-{run.number}.csv", "Values (*.csv)", write)
 
     def export_board(self) -> None:
         """The selected runs as TensorBoard's event files, in a folder that a person names."""
@@ -303,11 +300,8 @@ class WindowActions(QObject):
 
     def show_shortcuts(self) -> None:
         """Shows all keyboard shortcuts."""
-        window = self.window
-        TextDialog(window, window.appearance, "Keyboard shortcuts", "", groups=window.actions_.shortcuts()).open()
-
-    def _show_text(self, title: str, sentence: str, pairs: list[tuple[str, str]]) -> None:
-        TextDialog(self.window, self.window.appearance, title, sentence, pairs).open()
+        groups = self.window.actions_.shortcuts()
+        TextDialog(self.window, self.window.appearance, "Keyboard shortcuts", "", groups).open()
 
     def show_place(self) -> None:
         """Shows what the badge stands for: the jobs on sites, or this computer."""
@@ -329,7 +323,7 @@ class WindowActions(QObject):
             ("Clew", __version__),
         ]
         sentence = "Runs train in their own processes. They go on when this window is closed."
-        self._show_text("This computer", sentence, pairs)
+        TextDialog(self.window, self.window.appearance, "This computer", sentence, [("", pairs)]).open()
 
     def show_tutorial(self) -> None:
         """Shows the first hour with Clew, step by step."""
@@ -343,13 +337,10 @@ class WindowActions(QObject):
 
     def show_about(self) -> None:
         """Shows the versions of Clew and the exercises, and the licence."""
-        pairs = [
-            ("Version", __version__),
-            ("Licence", "Apache-2.0"),
-            ("Exercises", self.controller.model.catalogue.version),
-        ]
+        pairs = [("Version", __version__), ("Licence", "Apache-2.0")]
+        pairs += [("Exercises", version)] if (version := self.controller.model.catalogue.version) else []
         sentence = "Guided deep-learning laboratories, from a student's laptop to the compute node."
-        self._show_text("Clew", sentence, [pair for pair in pairs if pair[1]])
+        TextDialog(self.window, self.window.appearance, "Clew", sentence, [("", pairs)]).open()
 
     # --- Light and dark -----------------------------------------------------------------------------------------------
 

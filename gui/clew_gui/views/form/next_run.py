@@ -122,8 +122,6 @@ class NextRun(Panel):
             lambda _index: self._instead(lambda: self._use_preset(str(self.preset.currentData())))
         )
         self.data_choice = DataChoice(self, appearance)
-        self.data, self.own_file = self.data_choice.combo, self.data_choice.own_file
-        self.remote_path = self.data_choice.remote_path
         self.data_choice.changed.connect(self._changed)
         self.where = WhereBox(appearance)
         self.where.changed.connect(self._place_changed)

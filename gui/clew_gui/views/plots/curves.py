@@ -153,24 +153,18 @@ class CurveLines:
         # An index of places would keep pointers to removed items, since pyqtgraph's change bounds without a word; few
         # items need none.
         self._scene.setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
-        self._plots: list[Plot] = []
-        self.count = 0
-        """The number of plots that are shown."""
-
-    @property
-    def plots(self) -> tuple[Plot, ...]:
-        """The plots that are shown, from top to bottom."""
-        return tuple(self._plots[: self.count])
+        self.plots: list[Plot] = []
+        """The plots from top to bottom; the last ones are hidden where others have more."""
 
     def paint(self, painter: QPainter, chart: CurvesChart) -> None:
         """Paint all lines of a chart."""
-        ratio, self.count = painter.device().devicePixelRatioF(), len(chart.frames)
-        while len(self._plots) < self.count:
-            self._plots.append(Plot())
-            self._scene.addItem(self._plots[-1].box)
-        for index, plot in enumerate(self._plots):
-            plot.box.setVisible(index < self.count)
-            if index < self.count:
+        ratio, count = painter.device().devicePixelRatioF(), len(chart.frames)
+        while len(self.plots) < count:
+            self.plots.append(Plot())
+            self._scene.addItem(self.plots[-1].box)
+        for index, plot in enumerate(self.plots):
+            plot.box.setVisible(index < count)
+            if index < count:
                 plot.show_plot(chart, index, ratio)
         area = QRectF(0, 0, chart.stack.width, chart.stack.height)
         self._scene.prepareForPaint()

@@ -56,7 +56,7 @@ class PicturesView(PlotPage):
         """The run whose pictures stay until one that has just begun has some of its own."""
         self.threshold = _slider("Threshold", "Values above the threshold are judged to be of class 1")
         self._run = label("", "captionStrong")
-        self._value, self._word = label("", "caption", "2"), label("Threshold", "caption", "2", of=self.threshold)
+        self.said, self._word = label("", "caption", "2"), label("Threshold", "caption", "2", of=self.threshold)
         self.use = QPushButton("Use this")
         self.use.setProperty("role", "quiet")
         self.use.clicked.connect(self._take)
@@ -67,9 +67,9 @@ class PicturesView(PlotPage):
         self.others.setMinimumContentsLength(10)
         self.others.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.others.activated.connect(lambda _place: self.set_other(self.others.currentData() or ""))
-        self._value.setMinimumWidth(self._value.fontMetrics().horizontalAdvance("step 1,000,000"))
+        self.said.setMinimumWidth(self.said.fontMetrics().horizontalAdvance("step 1,000,000"))
         self.extras = QWidget(self)
-        parts = (self._run, self.others, self._word, self.threshold, self._value, self.use)
+        parts = (self._run, self.others, self._word, self.threshold, self.said, self.use)
         line = row(*parts, gap=8, margins=(6, 0, 6, 0), grows=self.threshold, parent=self.extras)
         line.addStretch(0)  # where there is no threshold
         self.threshold.valueChanged.connect(self._slid)
@@ -193,11 +193,6 @@ class PicturesView(PlotPage):
         run, taken = self.run.run_id if self.run is not None else "", self.taken
         return lambda path: write_pictures(path, run, taken)
 
-    @property
-    def said(self) -> str:
-        """Returns the text about the threshold."""
-        return self._value.text()
-
     # ------------------------------------------------------------ controls
     def _refresh(self) -> None:
         """Make the controls fit what is shown."""
@@ -218,7 +213,7 @@ class PicturesView(PlotPage):
 
     def _refresh_threshold(self) -> None:
         counts = self._counts
-        for widget in (self._word, self.threshold, self._value):
+        for widget in (self._word, self.threshold, self.said):
             widget.setVisible(counts is not None)
         self.use.setVisible(False)
         if counts is None:
@@ -231,7 +226,7 @@ class PicturesView(PlotPage):
         number, refused = self._number_of(tile.taken, value) or (None, None)
         self._wanted = None if number is None or refused else (tile.taken.spec.deviations, round(number, 2))
         said = "" if number is None else f": {number:.2f} deviations{', which no run takes' if refused else ''}"
-        self._value.setText(f"{value_text(value)}{said}")
+        self.said.setText(f"{value_text(value)}{said}")
         self.use.setVisible(number is not None)
         self.use.setEnabled(self._wanted is not None)
         self.use.setToolTip(refused.text if refused else _USE)

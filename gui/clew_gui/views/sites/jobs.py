@@ -116,9 +116,8 @@ class NodeRow(QWidget):
     """One allocation: where, until when, what it has cost, what can be opened on it, and the button to give it back.
     ``ask`` is called with "jupyter" or "terminal" to open it, with "copy" or "close" for Jupyter, or "let go"."""
 
-    def __init__(self, appearance: Appearance, job: str, ask: Ask) -> None:
+    def __init__(self, appearance: Appearance, ask: Ask) -> None:
         super().__init__()
-        self.job = job
         self.text = label("", "caption", "2", wrap=True)
         self.let_go = Button(appearance, "Let go", "quiet", "", "Give this allocation back; what runs on it ends")
         self.let_go.clicked.connect(lambda: ask("let go"))
@@ -165,8 +164,10 @@ class SiteBar(QWidget):
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._appearance = appearance
-        self._logins: dict[str, LoginRow] = {}
-        self._rows: dict[str, NodeRow] = {}
+        self.logins: dict[str, LoginRow] = {}
+        """The lines of sites that need a login."""
+        self.rows: dict[str, NodeRow] = {}
+        """The lines of allocations, by job."""
         self._login_box = column(gap=2)
         self._node_box = column(gap=2)
         column(self._login_box, self._node_box, gap=4, margins=(0, 0, 0, 6), parent=self)
@@ -174,9 +175,9 @@ class SiteBar(QWidget):
 
     def show_logins(self, locked: Mapping[str, Sequence[JobModel]]) -> None:
         """The sites where nobody is logged in, with the jobs there."""
-        match_rows(self._logins, locked, self._login_row)
+        match_rows(self.logins, locked, self._login_row)
         for site, jobs in locked.items():
-            self._logins[site].show_jobs(jobs)
+            self.logins[site].show_jobs(jobs)
         self._appear()
 
     def _login_row(self, site: str) -> LoginRow:
@@ -187,26 +188,18 @@ class SiteBar(QWidget):
 
     def show_jobs(self, jobs: Sequence[JobModel], status: Mapping[str, ServiceStatus], now: float) -> None:
         """Bring the allocations up to date, with what is open on them."""
-        match_rows(self._rows, [job.id for job in jobs], self._node_row)
+        match_rows(self.rows, [job.id for job in jobs], self._node_row)
         for job in jobs:
-            self._rows[job.id].show_job(job, status.get(job.id), now)
+            self.rows[job.id].show_job(job, status.get(job.id), now)
         self._appear()
 
     def _node_row(self, job: str) -> NodeRow:
-        line = NodeRow(self._appearance, job, lambda what: self.asked.emit(what, job))
+        line = NodeRow(self._appearance, lambda what: self.asked.emit(what, job))
         self._node_box.addWidget(line)
         return line
 
     def _appear(self) -> None:
-        self.setVisible(bool(self._rows or self._logins))
-
-    def rows(self) -> list[NodeRow]:
-        """The lines of allocations."""
-        return list(self._rows.values())
-
-    def logins(self) -> dict[str, LoginRow]:
-        """The lines of sites that need a login."""
-        return dict(self._logins)
+        self.setVisible(bool(self.rows or self.logins))
 
 
 # --- All jobs ---------------------------------------------------------------------------------------------------------

@@ -50,11 +50,6 @@ _STATE_STYLES: Final = (
 )
 
 
-def names() -> tuple[str, ...]:
-    """Returns all icon names."""
-    return tuple(sorted(path.stem for path in ICONS.glob("*.svg")))
-
-
 def state_style(state: str) -> StateStyle:
     """Returns how a run state is shown. It is a word or an enum value: "Timed out", "TIMED_OUT" and "timed-out" are the
     same.
