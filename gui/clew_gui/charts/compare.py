@@ -138,58 +138,41 @@ def compare_scene(
     runs: Sequence[ComparedRun], card: ExerciseCard, options: CompareOptions, baseline: str, cache: CurveCache
 ) -> CompareScene:
     """The picture of these runs, of which ``baseline`` is the id of one or empty."""
-    metric = next(
-        (one for one in card.metrics if one.name == options.metric),
-        MetricSpec(name=options.metric, label=options.metric),
-    )
+    unknown = MetricSpec(name=options.metric, label=options.metric)
+    metric = next((one for one in card.metrics if one.name == options.metric), unknown)
     by_id = {run.id: run for run in runs}
     settings = {run.id: run.settings for run in runs}
-    found = repeats_of(settings) if options.group else [(run,) for run in by_id]
-    found = sorted(found, key=lambda group: baseline not in group)
-    members = [tuple(by_id[run] for run in group) for group in found]
-    differ = [
-        one.name
-        for one in differences([group[0].settings for group in members])
-        if options.group is False or one.name != SEED
-    ]
-    groups = tuple(
-        _group(group, differ, metric, options, ink, baseline in [run.id for run in group], cache, card)
-        for group, ink in zip(members, _own_inks([group[0].style for group in members]), strict=True)
-    )
+    repeats = repeats_of(settings) if options.group else [(run,) for run in by_id]
+    repeats = sorted(repeats, key=lambda group: baseline not in group)
+    members = [tuple(by_id[run] for run in group) for group in repeats]
+    found = differences([group[0].settings for group in members])
+    differ = [one.name for one in found if not options.group or one.name != SEED]
+
+    def group_of(runs: tuple[ComparedRun, ...], ink: Ink) -> CompareGroup:
+        bests = {run.id: best_value(run.history, metric.name, metric.better) for run in runs}
+        histories = [(run.id, run.history) for run in runs]
+        outcome = outcome_of(histories, metric.name, metric.better, options.target, bests.get)
+        x, y = cache.curve(runs[0], metric.name)
+        band = None
+        if len(runs) > 1:
+            band = band_of([run.history.column(metric.name) for run in runs], POINTS)
+            x, y = (band.x, band.mean) if band is not None else (x, y)
+        return CompareGroup(runs, title_of(runs, differ, card), outcome, ink, baseline in bests, x, y, band)
+
+    groups = tuple(map(group_of, members, _own_inks([group[0].style for group in members])))
     legend: tuple[tuple[Ink, str], ...] = ()
     if options.colour:
         values = [_value(group, options.colour) for group in groups]
         inks, legend = _inks(values, partial(_words_of, options.colour, metric, card))
         groups = tuple(replace(group, ink=ink) for group, ink in zip(groups, inks, strict=True))
     x_axis, y_axis = _curve_axes(groups, metric, options.log)
-    scatter, places = _scatter(groups, differ, metric, options, card)
+    scatter, places = _scatter(groups, differ, metric, options.x, options.log, card)
     parallel, paths = _parallel(groups, differ, metric, card)
     outcomes = [(group.runs, group.outcome) for group in groups]
     has_baseline = bool(groups) and groups[0].baseline
     table = compare_table(outcomes, differ, metric, options.target, card, has_baseline)
     title = best_words(metric) if options.colour == RESULT else label_of(options.colour, card) if options.colour else ""
     return CompareScene(metric, groups, x_axis, y_axis, scatter, places, parallel, paths, table, legend, title)
-
-
-def _group(
-    runs: tuple[ComparedRun, ...],
-    differ: Sequence[str],
-    metric: MetricSpec,
-    options: CompareOptions,
-    ink: Ink,
-    baseline: bool,
-    cache: CurveCache,
-    card: ExerciseCard,
-) -> CompareGroup:
-    bests = {run.id: best_value(run.history, metric.name, metric.better) for run in runs}
-    histories = [(run.id, run.history) for run in runs]
-    outcome = outcome_of(histories, metric.name, metric.better, options.target, bests.get)
-    x, y = cache.curve(runs[0], metric.name)
-    band = None
-    if len(runs) > 1:
-        band = band_of([run.history.column(metric.name) for run in runs], POINTS)
-        x, y = (band.x, band.mean) if band is not None else (x, y)
-    return CompareGroup(runs, title_of(runs, differ, card), outcome, ink, baseline, x, y, band)
 
 
 def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseCard | None) -> str:
@@ -292,12 +275,7 @@ def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
 
 
 def axis_of(
-    name: str,
-    title: str,
-    values: Sequence[Value],
-    card: ExerciseCard,
-    form: Format = "number",
-    log: bool | None = None,
+    name: str, title: str, values: Sequence[Value], card: ExerciseCard, form: Format = "number", log: bool | None = None
 ) -> CompareAxis:
     """An axis over these values: numbers or categories. Without a word about it, numbers that span a factor of twenty
     are logarithmic; with ``log`` those above 0 are, and others have no place."""
@@ -350,17 +328,13 @@ def _coordinates(groups: Sequence[CompareGroup], axes: Sequence[CompareAxis], ca
 
 
 def _scatter(
-    groups: Sequence[CompareGroup],
-    differ: Sequence[str],
-    metric: MetricSpec,
-    options: CompareOptions,
-    card: ExerciseCard,
+    groups: Sequence[CompareGroup], differ: Sequence[str], metric: MetricSpec, x: str, log: bool, card: ExerciseCard
 ) -> tuple[tuple[CompareAxis, CompareAxis], dict[int, tuple[float, float]]]:
-    name = options.x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
+    name = x or next((one for one in differ if one == LEARNING_RATE), next(iter(differ), LEARNING_RATE))
     title = {STEPS_TO: "Steps to the target", SECONDS_TO: "Seconds to the target"}.get(name) or label_of(name, card)
     values = [_value(group, name) for group in groups]
     bests = [group.outcome.best for group in groups if group.outcome.best is not None]
-    y = axis_of(RESULT, best_words(metric), bests, card, metric.format, options.log)
+    y = axis_of(RESULT, best_words(metric), bests, card, metric.format, log)
     axes = axis_of(name, title, values, card), y
     places = enumerate(_coordinates(groups, axes, card))
     return axes, {number: (float(at[0]), float(at[1])) for number, at in places if np.isfinite(at).all()}

@@ -73,13 +73,7 @@ class SpeedupScene(NamedTuple):
 
 
 def speedup_scene(
-    runs: Sequence[ScalingRun],
-    card: ExerciseCard,
-    *,
-    weak: bool,
-    warm_up: int | None = None,
-    cores: int = 0,
-    reference: Reference = JURECA,
+    runs: Sequence[ScalingRun], card: ExerciseCard, *, weak: bool, warm_up: int | None = None, cores: int = 0
 ) -> SpeedupScene:
     """The scene of a study's ``runs``, of which those count that finished in one attempt. ``cores`` are those that
     several processes share where they are all on this computer (0: they are not), ``warm_up`` the steps that do not
@@ -87,31 +81,21 @@ def speedup_scene(
     finished = [run for run in runs if run.state is RunState.FINISHED and run.history.fold.attempt <= 1]
     steps = next((run.spec.params.get(STEPS) for run in runs), None)
     warm_up = usual_warm_up(steps) if warm_up is None else warm_up
-    scaling = measure(
-        (time_run(run.history, run.spec.devices * run.spec.nodes, warm_up) for run in finished),
-        weak=weak,
-        warm_up=warm_up,
-    )
+    timed = (time_run(run.history, run.spec.devices * run.spec.nodes, warm_up) for run in finished)
+    scaling = measure(timed, weak=weak, warm_up=warm_up)
     histories = [run.history for run in finished]
     gpus, processes = on_gpus(histories), any(run.spec.nodes > 1 for run in runs)
     cores = shared_by(histories) or (cores if processes and not gpus else 0)
     unit = unit_of(card)
-    found = conclude(scaling, gpus=gpus, cores=cores, reference=reference, unit=unit)
+    found = conclude(scaling, gpus=gpus, cores=cores, reference=JURECA, unit=unit)
     things = "GPUs" if gpus else "devices"
     predicted = forecast_of(scaling) if not cores else ()
     uses = device_uses(((run.spec.devices * run.spec.nodes, run.history) for run in finished), scaling.rows)
-    cells = table(
-        scaling,
-        steps if isinstance(steps, int) else 100,
-        things.capitalize() if not gpus else things,
-        unit,
-        reference if gpus else None,  # images/s of GPUs say nothing beside those of a laptop's cores
-    )
-    plots = (
-        (speedup_plot(scaling, things, reference, predicted), efficiency_plot(scaling, things, reference, predicted))
-        if scaling.rows
-        else ()
-    )
+    reference = JURECA if gpus else None  # images/s of GPUs say nothing beside those of a laptop's cores
+    heads = things if gpus else things.capitalize()
+    cells = table(scaling, steps if isinstance(steps, int) else 100, heads, unit, reference)
+    kinds = (speedup_plot, efficiency_plot) if scaling.rows else ()
+    plots = tuple(kind(scaling, things, JURECA, predicted) for kind in kinds)
     return SpeedupScene(
         found,
         f"{'Weak' if weak else 'Strong'} scaling, {_batch(scaling)}",

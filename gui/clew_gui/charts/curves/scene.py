@@ -52,6 +52,7 @@ class Room:
 
 
 Mark = Literal["dot", "square", "triangle", "ring"]
+Line = tuple[FloatArray, FloatArray]
 MARKS: Final[tuple[Mark, ...]] = ("dot", "square", "triangle", "ring")
 
 
@@ -73,7 +74,7 @@ class PlotScene:
     span: Span
     ticks: tuple[Tick, ...]
     curves: tuple[RunCurve, ...]
-    ghost: tuple[FloatArray, FloatArray] | None
+    ghost: Line | None
 
     @property
     def cut(self) -> bool:
@@ -149,16 +150,11 @@ class SceneBuilder:
         self.sides: tuple[float, float] | None = None
         """The pixels that the last picture needed left of the plots and at its foot."""
         self._maker = CurveMaker()
-        self._grid: Grid | None = None
+        self._grid = Grid(XUnit.STEP, log=False, span=Span(0.0, 1.0), columns=1)
         self._spans: dict[str, tuple[View, tuple[str, ...], Span]] = {}
 
     def build(
-        self,
-        setups: Sequence[PlotSetup],
-        runs: Sequence[RunStyle],
-        view: View,
-        room: Room,
-        lifted: str = "",
+        self, setups: Sequence[PlotSetup], runs: Sequence[RunStyle], view: View, room: Room, lifted: str = ""
     ) -> Scene:
         """The scene of ``runs`` in ``room``. ``lifted`` is the run under the pointer, drawn above the others."""
         self._maker.keep_only({run.run_id for run in runs})
@@ -166,11 +162,11 @@ class SceneBuilder:
         full = self._full_span(runs, setups, view, empty)
         span = view.zoom or full
         grid = Grid(view.unit, view.log_x, span, max(room.width, 16))
-        if self._grid is None or not self._grid.same(grid):
+        if not self._grid.same(grid):
             self._grid = grid
         window = window_for(view.smoothing, max((self._length(run) for run in runs), default=0.0))
         plots = tuple(
-            self._plot(setup, runs, view, self._grid, window, height, lifted, empty)
+            self._plot(setup, runs, view, window, height, lifted, empty)
             for setup, height in zip(setups, room.heights, strict=True)
         )
         return Scene(
@@ -179,7 +175,7 @@ class SceneBuilder:
             ticks=x_ticks(span, max(room.width // 96, 2), view.unit, view.log_x),
             plots=plots,
             runs=tuple(runs),
-            events=tuple(self._placed(runs, setups, self._grid, view.until)),
+            events=tuple(self._placed(runs, setups, view.until)),
             window=window,
             empty=empty,
             notes=self._notes(plots, runs, view),
@@ -203,36 +199,28 @@ class SceneBuilder:
         return x_span(last, planned, view.log_x, first)
 
     def _plot(
-        self,
-        setup: PlotSetup,
-        runs: Sequence[RunStyle],
-        view: View,
-        grid: Grid,
-        window: float,
-        height: int,
-        lifted: str,
-        empty: bool,
+        self, setup: PlotSetup, runs: Sequence[RunStyle], view: View, window: float, high: int, lifted: str, empty: bool
     ) -> PlotScene:
         log = setup.log and view.log_y
         stays = setup.ghost is not None and setup.ghost.stays and view.unit is XUnit.STEP
-        ghost = _ghost(setup, grid, log) if empty or stays else None
-        drawn = [d for run in runs for d in self._curves(setup, run, grid, log, window, len(runs), lifted)]
+        ghost = _ghost(setup, self._grid.log, log) if empty or stays else None
+        drawn = [d for run in runs for d in self._curves(setup, run, log, window, len(runs), lifted)]
         drawn.sort(key=lambda d: (d.run.run_id == lifted, d.run.selected, d.headline))
         span = self._span(setup, view, log, drawn, ghost)
         curves = tuple(_without_wall(one, span) for one in drawn)
         if view.until is not None:  # the axes stay as they are while a person goes through the steps
-            curves = tuple(self._as_then(curves, setup, grid, log, window, view.until))
-        return PlotScene(setup, log, span, _y_ticks(setup, span, log, height), curves, ghost)
+            curves = tuple(self._as_then(curves, setup, log, window, view.until))
+        return PlotScene(setup, log, span, _y_ticks(setup, span, log, high), curves, ghost)
 
     def _as_then(
-        self, curves: Sequence[RunCurve], setup: PlotSetup, grid: Grid, log: bool, window: float, until: int
+        self, curves: Sequence[RunCurve], setup: PlotSetup, log: bool, window: float, until: int
     ) -> list[RunCurve]:
         """The curves as they were at step ``until``; the labelled one of a run that had none yet is its first one."""
         found = []
         for item in curves:
             better = setup.better if item.curve.metric == setup.headline else "none"
             request = CurveRequest(item.run.run_id, item.curve.metric, log, window, better)
-            curve = self._maker.cut(item.run.history, item.curve, request, grid, until)
+            curve = self._maker.cut(item.run.history, item.curve, request, self._grid, until)
             if curve is not None:
                 found.append(replace(item, curve=curve))
         named = {item.run.run_id for item in found if item.headline}
@@ -243,28 +231,22 @@ class SceneBuilder:
         return found
 
     def _curves(
-        self, setup: PlotSetup, run: RunStyle, grid: Grid, log: bool, window: float, shown: int, lifted: str
+        self, setup: PlotSetup, run: RunStyle, log: bool, window: float, shown: int, lifted: str
     ) -> list[RunCurve]:
         stands_out = run.selected or run.run_id == lifted
         result = []
         for metric in setup.metrics:
             better = setup.better if metric == setup.headline else "none"
             raw = stands_out or (shown <= _FAINT and metric == setup.headline)
-            curve = self._maker.make(run.history, CurveRequest(run.run_id, metric, log, window, better, raw), grid)
+            request = CurveRequest(run.run_id, metric, log, window, better, raw)
+            curve = self._maker.make(run.history, request, self._grid)
             if curve is not None:
                 result.append(RunCurve(run, curve, metric == setup.headline))
         if result and not any(d.headline for d in result):  # nothing evaluated yet: the plain curve takes the lead
             result[0] = RunCurve(run, result[0].curve, True)
         return result
 
-    def _span(
-        self,
-        setup: PlotSetup,
-        view: View,
-        log: bool,
-        drawn: Sequence[RunCurve],
-        ghost: tuple[FloatArray, FloatArray] | None,
-    ) -> Span:
+    def _span(self, setup: PlotSetup, view: View, log: bool, drawn: Sequence[RunCurve], ghost: Line | None) -> Span:
         if ghost is not None and not drawn:
             return keep_span(None, settled_span(ghost[1], "none", log) or _EMPTY_SPAN[log])
         chosen = dict(view.y_zoom).get(setup.id)
@@ -298,11 +280,11 @@ class SceneBuilder:
         return span
 
     def _placed(
-        self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], grid: Grid, until: int | None
+        self, runs: Sequence[RunStyle], setups: Sequence[PlotSetup], until: int | None
     ) -> list[tuple[RunEvent, float]]:
         """The events of the selected run with their x, or of the only run shown."""
         chosen = [run for run in runs if run.selected] or list(runs if len(runs) == 1 else ())
-        result = []
+        result, grid = [], self._grid
         for run in chosen:
             for event in run_events(run, setups, self.params) if knows(run.history, grid.unit) else ():
                 x = _in_unit(run, event.step, grid.unit)
@@ -381,23 +363,21 @@ def _y_ticks(setup: PlotSetup, span: Span, log: bool, height: int) -> tuple[Tick
     return linear_ticks(span, at_most, setup.format)
 
 
-def _ghost(setup: PlotSetup, grid: Grid, log: bool) -> tuple[FloatArray, FloatArray] | None:
+def _ghost(setup: PlotSetup, log_x: bool, log: bool) -> Line | None:
     if setup.ghost is None:
         return None
     points = np.array(setup.ghost.points, np.float64).reshape(-1, 2)
-    good = points[:, 0] > 0 if grid.log else np.isfinite(points[:, 0])
+    good = points[:, 0] > 0 if log_x else np.isfinite(points[:, 0])
     if log:  # a NaN stays: it ends one of several curves
         good &= (points[:, 1] > 0) | np.isnan(points[:, 1])
     x, y = points[good, 0], points[good, 1]
-    return (np.log10(x) if grid.log else x), (np.log10(y) if log else y)
+    return (np.log10(x) if log_x else x), (np.log10(y) if log else y)
 
 
-def _heights(drawn: Sequence[RunCurve], grid: Grid | None) -> FloatArray:
+def _heights(drawn: Sequence[RunCurve], grid: Grid) -> FloatArray:
     """Heights of all lines, sampled evenly over x so that a curve counts by its length, with their extremes.
 
     Of a curve that is not smoothed all values count."""
-    if grid is None:
-        return np.empty(0)
     at = np.linspace(grid.span.low, grid.span.high, _SAMPLED)
     parts = [np.empty(0)]
     for item in drawn:
