@@ -90,9 +90,9 @@ class Program(QObject):
         self.handins = HandinCheck(window)
         window.next_run.data_choice.start_check(self.checker.check)
         self._recall()
-        self.sites = SiteActions(window, self.controller, places, answers, site_store(places), manager)
+        self.sites = SiteActions(self.controller, places, answers, site_store(places), manager)
         courses = CourseActions(window, self.controller, places, manager)
-        self.actions = WindowActions(app, window, self.controller, places, self.sites, courses)
+        self.actions = WindowActions(app, self.controller, places, self.sites, courses)
         self.tabs = [tab(window, self.controller, places) for tab in TABS]
         self.tab(CompareTab).recall(self.state.compare)
         join(window.actions_, self.actions)

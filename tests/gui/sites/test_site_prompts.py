@@ -168,7 +168,8 @@ def test_who_waits_is_let_go_when_the_window_closes_and_later_questions_are_not_
 
 
 def test_a_dialog_that_nobody_waits_for_any_more_goes_away(window: QWidget, qtbot: QtBot) -> None:
-    hasty = WindowPrompter(Appearance(), window, patience_s=0.2)
+    hasty = WindowPrompter(Appearance(), window)
+    hasty.patience_s = 0.2
     asked = Asked(hasty, PASSWORD)
     assert asked.wait(qtbot) is None
     qtbot.waitUntil(lambda: hasty.dialog is None)

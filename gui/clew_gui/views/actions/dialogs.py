@@ -320,12 +320,7 @@ class TextDialog(Dialog):
     """Groups of pairs of name and text, each under its title: shortcuts, the state of this computer, about."""
 
     def __init__(
-        self,
-        parent: QWidget,
-        appearance: Appearance,
-        title: str,
-        sentence: str,
-        groups: Sequence[_Group],
+        self, parent: QWidget, appearance: Appearance, title: str, sentence: str, groups: Sequence[_Group]
     ) -> None:
         super().__init__(parent, title, sentence)
         columns = _columns(groups)
@@ -398,13 +393,7 @@ class SettingsDialog(Dialog):
     """A setting of this computer by name, and whether it is on."""
 
     def __init__(
-        self,
-        parent: QWidget,
-        appearance: Appearance,
-        theme: str,
-        folder: str,
-        agent: AgentSettings,
-        kept: LocalSettings,
+        self, parent: QWidget, appearance: Appearance, theme: str, home: str, agent: AgentSettings, kept: LocalSettings
     ) -> None:
         super().__init__(parent, "Settings", "Stored on this computer. They do not change existing runs.")
         choice = combo([("system", "Same as the system"), ("light", "Light"), ("dark", "Dark")], "Light or dark")
@@ -418,7 +407,7 @@ class SettingsDialog(Dialog):
             switch.setChecked(getattr(kept, key))
             switch.toggled.connect(lambda on, key=key: self.chosen.emit(key, on))
             self.add(switch)
-        self.add(row(label("Runs and settings are in", "body", "2"), Elided(folder, "mono", "2"), gap=8))
+        self.add(row(label("Runs and settings are in", "body", "2"), Elided(home, "mono", "2"), gap=8))
         self.agent = agent
         self.add(frame("hline"))
         self.add(agent)

@@ -22,7 +22,6 @@ from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.jobs import JobsDialog, SiteBar
 from clew_gui.views.sites.services import LocalTensorBoard, NodeServices
 from clew_gui.views.theme.parts import native_keys
-from clew_gui.views.window.window import MainWindow
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem
 
@@ -33,14 +32,8 @@ class NodeActions(QObject):
     """Handles jobs and logins on sites for the window. ``manager`` None: this session talks to no sites. ``terminal``
     opens a window with one of Clew's commands in it."""
 
-    def __init__(
-        self,
-        window: MainWindow,
-        controller: WindowController,
-        places: Places,
-        bar: SiteBar,
-        manager: JobManager | None,
-    ) -> None:
+    def __init__(self, controller: WindowController, places: Places, bar: SiteBar, manager: JobManager | None) -> None:
+        window = controller.window
         super().__init__(window)
         self._window, self._controller, self._bar, self._manager = window, controller, bar, manager
         self.services = NodeServices(self, places.private)

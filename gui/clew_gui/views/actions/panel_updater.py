@@ -254,13 +254,9 @@ class PanelUpdater:
     def rows(self, runs: Iterable[RunModel]) -> list[RunRow]:
         """Runs as rows of the table."""
         model = self._model
-        shown, pinned = set(model.shown()), model.pinned()
-        base = model.session.runs.get(pinned)
+        shown, base = set(model.shown()), model.session.runs.get(model.pinned())
         more, card, styles = model.added_columns(), model.card, model.styles()
-        return [
-            model.results.row(card, run, run.id in shown, run.id == pinned, base, more, styles.get(run.id, -1))
-            for run in runs
-        ]
+        return [model.results.row(card, run, run.id in shown, base, more, styles.get(run.id, -1)) for run in runs]
 
     def table(self) -> None:
         """Fills all rows of the table again, with the columns that a person chose."""

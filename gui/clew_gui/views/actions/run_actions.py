@@ -18,7 +18,6 @@ from clew_gui.views.presentation import words
 from clew_gui.views.runs.try_dialog import TryDialog
 from clew_gui.views.theme.dialog import Dialog
 from clew_gui.views.theme.parts import Button, label, row
-from clew_gui.views.window.window import MainWindow
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.catalogue import find_card, on_servers
 from clew_shared.journal.lifecycle import TERMINAL, RunState
@@ -32,9 +31,9 @@ TRACED_STEPS = 20
 class RunActions(QObject):
     """What can be done with the selected run, or with several that are selected in the table."""
 
-    def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller, self._model = window, controller, controller.model
+    def __init__(self, controller: WindowController) -> None:
+        super().__init__(controller.window)
+        self._window, self._controller, self._model = controller.window, controller, controller.model
         self._live: tuple[str, FormDialog] | None = None
         controller.bridge.news.connect(self._end_live_change)
 
@@ -226,9 +225,9 @@ def nodes_left(run: RunModel) -> tuple[int, int]:
 class Trying(QObject):
     """Opens the windows in which runs are tried, one for each run, and brings them their answers."""
 
-    def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller = window, controller
+    def __init__(self, controller: WindowController) -> None:
+        super().__init__(controller.window)
+        self._window, self._controller = controller.window, controller
         self.dialogs: dict[str, TryDialog] = {}
         controller.bridge.news.connect(self._answered)
 
@@ -280,9 +279,9 @@ def _title(folder: Path) -> str:
 class Recordings(QObject):
     """Opens recordings. There is one object for each window."""
 
-    def __init__(self, window: MainWindow, controller: WindowController) -> None:
-        super().__init__(window)
-        self._window, self._controller = window, controller
+    def __init__(self, controller: WindowController) -> None:
+        super().__init__(controller.window)
+        self._window, self._controller = controller.window, controller
 
     def ask(self) -> Dialog:
         """Let a person choose one of those that come with Clew."""

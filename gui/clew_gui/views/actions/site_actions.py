@@ -35,7 +35,6 @@ from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.jobs import SiteBar
 from clew_gui.views.sites.prompts import ScriptDialog, hold_question
 from clew_gui.views.sites.sites_dialog import SitesDialog
-from clew_gui.views.window.window import MainWindow
 from clew_shared.base import remedies
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
@@ -87,7 +86,6 @@ class SiteActions(QObject):
 
     def __init__(
         self,
-        window: MainWindow,
         controller: WindowController,
         places: Places,
         prompter: Prompter,
@@ -97,6 +95,7 @@ class SiteActions(QObject):
         search: Search = the_search,
         modules: ModuleList = the_modules,
     ) -> None:
+        window = controller.window
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
         self._starter = controller.starter
@@ -104,7 +103,7 @@ class SiteActions(QObject):
         self._examine, self._search, self._modules = examine, search, modules
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
-        self.nodes = NodeActions(window, controller, places, self.bar, manager)
+        self.nodes = NodeActions(controller, places, self.bar, manager)
         window.next_run.put_site_bar(self.bar)
         where = window.next_run.where
         where.sites_asked.connect(lambda: self.show_sites())

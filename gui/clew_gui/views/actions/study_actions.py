@@ -17,7 +17,6 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.study_bar import RaceEntry
 from clew_gui.views.runs.study_dialogs import predict_dialog, race_dialog, range_dialog, sweep_dialog
-from clew_gui.views.window.window import MainWindow
 from clew_shared.base.number_words import counted
 from clew_shared.base.places import Places
 from clew_shared.base.problem import problem
@@ -32,7 +31,8 @@ from clew_shared.study.study import StudySpec, find_race, lane_specs, race_of, s
 class StudyActions(QObject):
     """Starts and shows studies. There is one object for each window."""
 
-    def __init__(self, window: MainWindow, controller: WindowController, places: Places) -> None:
+    def __init__(self, controller: WindowController, places: Places) -> None:
+        window = controller.window
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
         self._hidden: set[str] = set()

@@ -39,7 +39,6 @@ from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.theme.dialog import Question
 from clew_gui.views.theme.parts import retheme_all
 from clew_gui.views.theme.theme import apply, system_theme
-from clew_gui.views.window.window import MainWindow
 from clew_gui.views.window.window_state import ThemeChoice
 from clew_shared import __version__
 from clew_shared.base import remedies
@@ -66,22 +65,21 @@ class WindowActions(QObject):
     def __init__(
         self,
         app: QApplication,
-        window: MainWindow,
         controller: WindowController,
         places: Places,
         sites: SiteActions,
         courses: CourseActions,
     ) -> None:
-        super().__init__(window)
-        self._app, self.window, self.controller, self._places = app, window, controller, places
+        super().__init__(controller.window)
+        self._app, self.window, self.controller, self._places = app, controller.window, controller, places
         self.sites, self.courses = sites, courses
-        self.studies = StudyActions(window, controller, places)
-        self.recordings = Recordings(window, controller)
-        self.runs = RunActions(window, controller)
+        self.studies = StudyActions(controller, places)
+        self.recordings = Recordings(controller)
+        self.runs = RunActions(controller)
         self.play = Play(controller)
         self.hints = Hints(controller)
-        self.trying = Trying(window, controller)
-        self.setup = TensorFlowSetup(window)
+        self.trying = Trying(controller)
+        self.setup = TensorFlowSetup(self.window)
         self.setup.installed.connect(lambda: controller.model.session.renew_agent())
         self._wanted: Path | None = None
         controller.second.connect(self._open_wanted)

@@ -440,20 +440,15 @@ class Asked(NamedTuple):
     button: str = ""
 
 
+Read = Callable[[Mapping[str, Value]], Asked]
+
+
 class FormDialog(FittedDialog):
     """Asks for the values of a form and hands over what ``read`` makes of them, as soon as nothing is wrong."""
 
     asked = Signal(object)
 
-    def __init__(
-        self,
-        parent: QWidget,
-        title: str,
-        sentence: str,
-        form: ParamForm,
-        go: Button,
-        read: Callable[[Mapping[str, Value]], Asked],
-    ) -> None:
+    def __init__(self, parent: QWidget, title: str, sentence: str, form: ParamForm, go: Button, read: Read) -> None:
         super().__init__(parent, title, sentence)
         self.form, self.go, self._read = form, go, read
         if (layout := form.layout()) is not None:

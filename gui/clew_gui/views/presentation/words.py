@@ -146,7 +146,10 @@ def state_word(run: RunModel) -> str:
 
 def state_key(run: RunModel) -> str:
     """The state as which a run is shown: one that diverged did not simply finish."""
-    return "Diverged" if diverged(run) else run.state.value
+    if run.reading is not None:
+        return "Draft"
+    stale = run.link_stale and run.state not in TERMINAL
+    return "Stale" if stale else "Diverged" if diverged(run) else run.state.value
 
 
 def diverged(run: RunModel) -> bool:

@@ -120,14 +120,7 @@ class Results:
         return ExerciseProgress("done" if done else "part", text)
 
     def row(
-        self,
-        card: ExerciseCard,
-        run: RunModel,
-        shown: bool,
-        pinned: bool,
-        baseline: RunModel | None = None,
-        more: Sequence[str] = (),
-        style: int = -1,
+        self, card: ExerciseCard, run: RunModel, shown: bool, baseline: RunModel | None, more: Sequence[str], style: int
     ) -> RunRow:
         """A run as a row of the table; with what it has to the ``baseline``, ``more`` columns,
         and its curve's ``style`` if it is drawn."""
@@ -136,16 +129,15 @@ class Results:
         judged = goals_for(card, words.run_data(run, card))
         reached = [goal for goal in judged if self.reached(goal, run)]
         took = run.history.fold.seconds or None
-        stale = run.link_stale and run.state not in TERMINAL
         values = {spec.name: run.spec.params.get(spec.name, spec.default) for spec in card.params}
         word, where, data = words.state_word(run), words.where(run), words.data_short(words.run_data(run, card))
         detail = words.state_detail(run, words.goals_reached(len(reached), len(judged)))
-        delta = self._delta(metric, best, baseline) if not pinned and run.spec.rate_range is None else ""
+        delta = self._delta(metric, best, baseline) if run is not baseline and run.spec.rate_range is None else ""
         return RunRow(
             id=run.id,
             number=run.number,
             index=style,
-            state="Draft" if run.reading is not None else "Stale" if stale else words.state_key(run),
+            state=words.state_key(run),
             cells={
                 "run": (f"{run.number} {words.name_of(run)}".strip(), float(run.number)),
                 "state": (f"{word} {detail}".strip(), word),
@@ -162,7 +154,7 @@ class Results:
             reached=metric is not None and any(goal.metric == metric.name for goal in reached),
             data=data,
             shown=shown,
-            pinned=pinned,
+            pinned=run is baseline,
         )
 
     def _delta(self, metric: MetricSpec | None, best: float | None, baseline: RunModel | None) -> str:

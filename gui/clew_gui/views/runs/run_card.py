@@ -50,9 +50,9 @@ def why_failed(run: RunModel) -> Problem | None:
     return found or (Problem("", run.reason) if run.reason else None)
 
 
-def can_be_tried(run: RunModel, card: ExerciseCard | None) -> bool:
+def can_be_tried(run: RunModel, card: ExerciseCard) -> bool:
     """Whether its exercise has something to try, and it a network to try it with."""
-    return card is not None and card.tries in KINDS and bool(run.history.checkpoints)
+    return card.tries in KINDS and bool(run.history.checkpoints)
 
 
 class ReasonBox(QFrame):
@@ -184,35 +184,25 @@ class RunCard(QFrame):
             button.hide()
 
     def show_run(
-        self,
-        run: RunModel,
-        card: ExerciseCard | None,
-        has_live: bool,
-        job_words: CardWords = NOTHING,
-        advice: Sequence[Advice] = (),
+        self, run: RunModel, card: ExerciseCard, has_live: bool, job_words: CardWords, advice: Sequence[Advice]
     ) -> None:
         """Bring everything up to date; cheap enough for every tick. ``job_words``: what its job adds, ``advice`` what
         its journal suggests."""
         self.job_words = job_words
-        word = words.state_word(run)
-        stale = run.link_stale and run.state not in TERMINAL
-        state = "Draft" if run.reading is not None else "Stale" if stale else words.state_key(run)
-        if job_words.word:
-            self.pill.set_state(job_words.state, job_words.word)
-        else:
-            self.pill.set_state(state, word if state in ("Draft", "Stale") else "")
+        state = words.state_key(run)
+        word = job_words.word or (words.state_word(run) if state in ("Draft", "Stale") else "")
+        self.pill.set_state(job_words.state if job_words.word else state, word)
         self._show_title(words.join([f"Run {run.number}", words.name_of(run)]))
         self._last = run
         self._show_data(words.run_data(run, card))
         self._show_reason(run)
-        notice = job_words.notice or (_SILENT if stale and run.reading is None and not job_words.sentence else "")
+        notice = job_words.notice or (_SILENT if state == "Stale" and not job_words.sentence else "")
         _text(self.notice, notice)
         self.notice.setVisible(bool(notice))
         self.sentence.set_text(self._sentence(run))
-        self._show_progress(run, card is not None and any(one.name == BATCH_SIZE for one in card.params))
-        can = can_be_tried(run, card)
-        self.try_it.setVisible(can or (card is not None and card.tries in KINDS and run.state in TERMINAL))
-        self._show_buttons(run, has_live, pauses=card is None or card.kind != "script")
+        self._show_progress(run, any(one.name == BATCH_SIZE for one in card.params))
+        self.try_it.setVisible(can_be_tried(run, card) or (card.tries in KINDS and run.state in TERMINAL))
+        self._show_buttons(run, has_live, pauses=card.kind != "script")
         _text(self.advice, "\n".join(one.text for one in advice))
         self._hint.setVisible(bool(advice))
 

@@ -60,16 +60,11 @@ class WindowPrompter(QObject, Prompter):
     _said = Signal(str)
     _news = Signal()
 
-    def __init__(
-        self,
-        appearance: Appearance,
-        window: QWidget,
-        patience_s: float = ANSWER_WITHIN_S,
-        stays_s: Callable[[], int] = lambda: 0,
-    ) -> None:
+    def __init__(self, appearance: Appearance, window: QWidget, stays_s: Callable[[], int] = lambda: 0) -> None:
         super().__init__(window)
         self._stays_s = stays_s
-        self._appearance, self._window, self._patience = appearance, window, patience_s
+        self._appearance, self._window = appearance, window
+        self.patience_s = ANSWER_WITHIN_S
         self._lock = threading.Lock()
         self._waiting: deque[_Question] = deque()
         self._closed = False
@@ -91,7 +86,7 @@ class WindowPrompter(QObject, Prompter):
                 return None
             self._waiting.append(question)
         self._news.emit()
-        if not question.over.wait(self._patience):
+        if not question.over.wait(self.patience_s):
             question.over.set()
             self._news.emit()
         return question.answer
