@@ -235,14 +235,8 @@ def _caption(history: History, setup: ClusterSetup, workers: Sequence[int]) -> s
 # --- Roles ------------------------------------------------------------------------------------------------------------
 
 
-_STATES: dict[str, tuple[str, str]] = {
-    "joined": ("Running", "Working"),
-    "replaced": ("Running", "Working"),
-    "slowed": ("Running", "Working"),
-    "killed": ("Failed", "Killed"),
-    "lost": ("Lost", "Lost"),
-    "ended": ("Finished", "Ended"),
-}
+_WORKING = ("joined", "replaced", "slowed")
+_GONE = {"killed": ("Failed", "Killed"), "lost": ("Lost", "Lost"), "ended": ("Finished", "Ended")}
 
 
 def _roles(
@@ -263,7 +257,8 @@ def _doing(
     shown_as, word = ("Finished", "Ended") if over else started
     doing = "starts the threads" if setup.mode == THREADS else "hands out batches, saves checkpoints"
     yield Role("chief", 0, history.fold.host, shown_as, word, doing, not over)
-    counts, slow = history.updates.counts, _factors(history)
+    counts = history.updates.counts
+    slow = {peer.index: peer.factor for peer in history.peer_news if peer.role == "worker"}
     servers = sorted({index for role, index in history.peers if role == "ps"} or range(setup.servers))
     for index in servers:
         taken = f"took {counts.applied:,} gradients" if counts.applied else "holds the variables"
@@ -278,21 +273,13 @@ def _doing(
         yield role._replace(host=history.fold.host) if setup.mode == THREADS else role
 
 
-def _factors(history: History) -> dict[int, float]:
-    """Returns how many times as long each update of a worker takes, if somebody slowed it."""
-    found: dict[int, float] = {}
-    for peer in history.peer_news:
-        if peer.role == "worker":
-            found[peer.index] = peer.factor
-    return found
-
-
 def _role(
     kind: Literal["ps", "worker"], index: int, history: History, state: RunState, doing: str, factor: float
 ) -> Role:
     peer = history.peers.get((kind, index))
-    shown_as, word = _STATES.get(peer.status, ("Running", peer.status.capitalize())) if peer else ("Starting", "Starts")
-    alive = peer is not None and peer.status in ("joined", "replaced", "slowed")
+    shown_as, word, alive = "Starting", "Starts", peer is not None and peer.status in _WORKING
+    if peer is not None:
+        shown_as, word = _GONE.get(peer.status, ("Running", "Working" if alive else peer.status.capitalize()))
     if factor > 1 and alive:
         shown_as, word = "Paused", f"Slowed ×{factor:g}"
     if peer is None and index in history.updates.counts.shares():

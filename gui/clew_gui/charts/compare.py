@@ -250,10 +250,7 @@ def _curve_axes(groups: Iterable[CompareGroup], metric: MetricSpec, log: bool) -
     y = span_of([kept], False)
     form = metric.format
     ticks = log_ticks(y, 6, form) if log else linear_ticks(y, 5, form)
-    return (
-        CompareAxis("step", "Step", x, linear_ticks(x, 6)),
-        CompareAxis(metric.name, metric.label, y, ticks, log),
-    )
+    return CompareAxis("step", "Step", x, linear_ticks(x, 6)), CompareAxis(metric.name, metric.label, y, ticks, log)
 
 
 def _heights(one: CompareGroup) -> FloatArray:

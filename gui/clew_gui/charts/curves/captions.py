@@ -41,13 +41,8 @@ class _CaptionRequest:
 
 def captions(layout: CurvesLayout, index: int) -> list[Caption]:
     """The captions of one plot. Those about trouble are placed first; those that find no room are left out."""
-    placements = (
-        *_breaks(layout, index),
-        *_goals(layout, index),
-        *_events(layout, index),
-        *_expected(layout, index),
-        *_metrics(layout, index),
-    )
+    kinds = (_breaks, _goals, _events, _expected, _metrics)
+    placements = [one for kind in kinds for one in kind(layout, index)]
     if not placements:
         return []
     points, room = np.concatenate([layout.points_of(index), *_marks(layout, index)]), layout.frames[index].box

@@ -43,45 +43,40 @@ class ChartPage:
         said = f"<title>{for_html(self.title)}</title>"
         said += f"<desc>{for_html(self.description)}</desc>" if self.description else ""
         ground = f'<rect width="{width}" height="{height}" fill="{self.ground}"/>'
-        return f"<svg {names} {view} {fonts}>{said}{ground}{''.join(_Writer(sizes).written(self.items))}</svg>"
+        return f"<svg {names} {view} {fonts}>{said}{ground}{''.join(_written(self.items, sizes))}</svg>"
 
 
-class _Writer:
-    """Turns shapes into elements. What is clipped is cut here, because Qt's renderer knows no clip paths."""
+def _written(items: Sequence[Item], sizes: TextSizes, clip: Box | None = None) -> Iterator[str]:
+    """Shapes as elements. What is clipped is cut here, because Qt's renderer knows no clip paths."""
+    for item in items:
+        match item:
+            case Path():
+                yield from _path(item, clip)
+            case Rectangle():
+                yield _rectangle(item, clip)
+            case Marks():
+                yield from _marks(item, clip)
+            case Words():
+                yield _words(item, sizes.size(item.kind))
+            case Raster():
+                yield _raster(item)
+            case Group():
+                inside = _written(item.items, sizes, _within(item, clip))
+                if item.shift == (0.0, 0.0):
+                    yield from inside
+                else:
+                    yield f'<g transform="translate({item.shift[0]:g} {item.shift[1]:g})">{"".join(inside)}</g>'
 
-    def __init__(self, sizes: TextSizes) -> None:
-        self._sizes = sizes
 
-    def written(self, items: Sequence[Item], clip: Box | None = None) -> Iterator[str]:
-        for item in items:
-            match item:
-                case Path():
-                    yield from _path(item, clip)
-                case Rectangle():
-                    yield _rectangle(item, clip)
-                case Marks():
-                    yield from _marks(item, clip)
-                case Words():
-                    yield self._words(item)
-                case Raster():
-                    yield _raster(item)
-                case Group():
-                    inside = self.written(item.items, _within(item, clip))
-                    if item.shift == (0.0, 0.0):
-                        yield from inside
-                    else:
-                        yield f'<g transform="translate({item.shift[0]:g} {item.shift[1]:g})">{"".join(inside)}</g>'
-
-    def _words(self, item: Words) -> str:
-        size = self._sizes.size(item.kind)
-        y = item.y + _BASELINES[item.down] * size
-        turn = f' transform="rotate(-90 {item.x:.1f} {item.y:.1f})"' if item.turned else ""
-        weight = ' font-weight="600"' if item.kind in BOLD else ""
-        place = f'x="{item.x:.1f}" y="{y:.1f}" font-size="{size:.1f}" text-anchor="{_ANCHORS[item.across]}"'
-        text = for_html(item.text)
-        halo = f' stroke="{item.halo}" stroke-width="3.5" stroke-linejoin="round"'
-        below = f'<text {place}{weight}{turn} fill="{item.halo}"{halo}>{text}</text>' if item.halo else ""
-        return f'{below}<text {place}{weight}{turn} fill="{item.colour}">{text}</text>'
+def _words(item: Words, size: float) -> str:
+    y = item.y + _BASELINES[item.down] * size
+    turn = f' transform="rotate(-90 {item.x:.1f} {item.y:.1f})"' if item.turned else ""
+    weight = ' font-weight="600"' if item.kind in BOLD else ""
+    place = f'x="{item.x:.1f}" y="{y:.1f}" font-size="{size:.1f}" text-anchor="{_ANCHORS[item.across]}"'
+    text = for_html(item.text)
+    halo = f' stroke="{item.halo}" stroke-width="3.5" stroke-linejoin="round"'
+    below = f'<text {place}{weight}{turn} fill="{item.halo}"{halo}>{text}</text>' if item.halo else ""
+    return f'{below}<text {place}{weight}{turn} fill="{item.colour}">{text}</text>'
 
 
 def _within(group: Group, outer: Box | None) -> Box | None:
