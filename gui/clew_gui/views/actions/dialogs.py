@@ -19,7 +19,7 @@ from clew_gui.sites.own_job import own_job, script_name
 from clew_gui.sites.site import Site, title_of
 from clew_gui.study.written_code import has_script, written_code
 from clew_gui.targets.local_agent import ANSWER_WITHIN_S, interpreter_problem, no_folder, not_there, question, silent
-from clew_gui.views.form.fields import Editor, choose_quietly, combo
+from clew_gui.views.form.fields import Editor, choose_quietly, combo, text_field
 from clew_gui.views.form.form import Asked, FormDialog, ParamForm
 from clew_gui.views.lab.guide_page import paragraph
 from clew_gui.views.presentation.words import name_of
@@ -148,17 +148,8 @@ class CodeDialog(PythonDialog):
             sentence = f"{wrong.text} {wrong.hint}".strip()
         title = card.file.replace("\\", "/").rsplit("/", 1)[-1] or f"{card.id}.py"
         foot = f"SHA-256 {card.source_hash}"
-        super().__init__(
-            parent,
-            appearance,
-            title,
-            sentence,
-            card.source,
-            "Source of the exercise",
-            foot,
-            int(line) if line.isdigit() else 0,
-            title,
-        )
+        at = int(line) if line.isdigit() else 0
+        super().__init__(parent, appearance, title, sentence, card.source, "Source of the exercise", foot, at, title)
         self._card, self._known = card, known
         self._texts, self._feet = {"exercise": (sentence, card.source)}, {"exercise": foot}
         self._files = {"exercise": title, "keras": script_name(card.id), _JOB: f"{card.id}-job.sh"}
@@ -490,8 +481,7 @@ class AgentSettings(QWidget):
 
 
 def _field(text: str, name: str, empty: str) -> QLineEdit:
-    field = QLineEdit(text)
-    field.setAccessibleName(name)
-    field.setPlaceholderText(empty)
+    field = text_field(name, empty)
+    field.setText(text)
     field.setMinimumHeight(30)
     return field

@@ -167,10 +167,8 @@ class NodeActions(QObject):
 
     def log_in_for_run(self) -> None:
         """Log in where the selected run is."""
-        run = self._controller.model.run()
-        job = next(
-            (one for one in self.jobs() if run is not None and run.job is not None and one.id == run.job.job), None
-        )
+        run, jobs = self._controller.model.run(), self._controller.model.session.jobs
+        job = jobs.get(run.job.job) if run is not None and run.job is not None else None
         if job is not None:
             self.log_in(job.order.site)
 

@@ -172,12 +172,9 @@ class RunActions(QObject):
         elif chosen:
             removed = f"Run {chosen[0].number} was" if len(chosen) == 1 else f"{len(runs)} runs were"
             rest = f" {left} that {'has not ended stays' if left == 1 else 'have not ended stay'}." if left else ""
-            self._take_out([run.id for run in runs])
-            messages.show_note(
-                f"{removed} removed from the list.{rest}",
-                undo=lambda: self._take_back([run.id for run in runs]),
-                lapse=lambda: self._forget([run.id for run in runs]),
-            )
+            ids, text = [run.id for run in runs], f"{removed} removed from the list.{rest}"
+            self._take_out(ids)
+            messages.show_note(text, undo=partial(self._take_back, ids), lapse=partial(self._forget, ids))
 
     def _take_out(self, runs: Sequence[str]) -> None:
         """Takes them out of the list; the cursor stays at that place of it."""

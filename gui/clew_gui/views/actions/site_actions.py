@@ -29,7 +29,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.node_actions import NodeActions
 from clew_gui.views.form.where_box import PlaceChoice
 from clew_gui.views.presentation.job_words import held_title
-from clew_gui.views.presentation.menu_entries import Maker, RemedyButton
+from clew_gui.views.presentation.menu_entries import RemedyButton
 from clew_gui.views.sites.background import call_elsewhere
 from clew_gui.views.sites.doctor_dialog import DoctorDialog, State, Step
 from clew_gui.views.sites.jobs import SiteBar
@@ -110,14 +110,11 @@ class SiteActions(QObject):
         where.script_asked.connect(self.show_script)
         controller.second.connect(self.nodes.tick)
         controller.bridge.news.connect(self._take_in)
-        makers: dict[str, Maker] = {
-            remedies.MODULES: lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site, one.value)),
-            remedies.CHECK_NODE: lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)),
-            remedies.CONSENT: lambda one: RemedyButton("Read and approve…", lambda: self.read_consent(one.site)),
-            remedies.HOLD: lambda _one: RemedyButton("Hold a node…", self.ask_hold),
-        }
-        for act, maker in makers.items():
-            window.remedies.add(act, maker)
+        add = window.remedies.add
+        add(remedies.MODULES, lambda one: RemedyButton("Modules…", lambda: self.show_modules(one.site, one.value)))
+        add(remedies.CHECK_NODE, lambda one: RemedyButton("Check a node", lambda: self.check_node(one.site)))
+        add(remedies.CONSENT, lambda one: RemedyButton("Read and approve…", lambda: self.read_consent(one.site)))
+        add(remedies.HOLD, lambda _one: RemedyButton("Hold a node…", self.ask_hold))
         self.refresh()
         app = QApplication.instance()
         if isinstance(app, QApplication):

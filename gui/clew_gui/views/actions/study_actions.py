@@ -43,7 +43,7 @@ class StudyActions(QObject):
         window.next_run.sweep_asked.connect(self.ask_sweep)
         bar = window.run_view.study
         bar.chosen.connect(controller.select)
-        bar.pause.clicked.connect(lambda: self.resume() if bar.rests else self.pause())
+        bar.pause.clicked.connect(self.pause_or_resume)
         bar.first.triggered.connect(lambda: self.reorder(first=True))
         bar.last.triggered.connect(lambda: self.reorder(first=False))
         bar.end.clicked.connect(self.cancel)
@@ -236,19 +236,12 @@ class StudyActions(QObject):
         else:
             go_on(None)
 
-    def pause(self) -> None:
-        """Pause the runs that train. The others wait, because these keep their devices."""
-        session = self._controller.model.session
+    def pause_or_resume(self) -> None:
+        """Let paused runs go on; else pause those that train. The others wait, because these keep their devices."""
+        session, rests = self._controller.model.session, self._window.run_view.study.rests
         for run in self._under_way():
-            if run.state is RunState.RUNNING:
-                session.pause(run.id)
-
-    def resume(self) -> None:
-        """Let the paused runs go on."""
-        session = self._controller.model.session
-        for run in self._under_way():
-            if run.state is RunState.PAUSED:
-                session.unpause(run.id)
+            if run.state is (RunState.PAUSED if rests else RunState.RUNNING):
+                (session.unpause if rests else session.pause)(run.id)
 
     def reorder(self, first: bool) -> None:
         """Let the sweep's waiting runs have their turn before all other waiting runs here, or after them, in their own

@@ -310,16 +310,9 @@ class WindowActions(QObject):
 
     def show_computer(self) -> None:
         """Shows this computer's facts: its link, queue and processor, and the folders of the runs and the settings."""
-        fact = self.window.top.fact
-        pairs = [
-            ("Link", fact("link")),
-            ("Queue", fact("queue")),
-            ("Processor", fact("agent")),
-            ("Data", fact("data")),
-            ("Runs", str(self._places.runs)),
-            ("Settings", str(self._places.config)),
-            ("Clew", __version__),
-        ]
+        facts = (("Link", "link"), ("Queue", "queue"), ("Processor", "agent"), ("Data", "data"))
+        pairs = [(name, self.window.top.fact(place)) for name, place in facts]
+        pairs += [("Runs", str(self._places.runs)), ("Settings", str(self._places.config)), ("Clew", __version__)]
         sentence = "Runs train in their own processes. They go on when this window is closed."
         TextDialog(self.window, self.window.appearance, "This computer", sentence, [("", pairs)]).open()
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
 
-from clew_gui.views.form.fields import choose_quietly, combo
+from clew_gui.views.form.fields import choose_quietly, combo, text_field
 from clew_gui.views.form.form import field_rows
 from clew_gui.views.presentation.words import WAITS, data_name
 from clew_gui.views.theme.dialog import ask_file
@@ -84,12 +84,8 @@ class DataChoice(QObject):
         self.combo.setToolTip("A data set is chosen for all exercises that take it, a file of your own for this one")
         self.combo.activated.connect(lambda _index: self._chosen())
         self.own_file = Elided("", "caption", "2")
-        self.remote_path = QLineEdit()
-        self.remote_path.setAccessibleName("Path of the data on the site")
-        self.remote_path.setToolTip(
-            "A file or folder there: an absolute path, or one that begins with ~/ (your home folder)"
-        )
-        self.remote_path.setPlaceholderText("/gpfs/course/mnist.npz")
+        tip = "A file or folder there: an absolute path, or one that begins with ~/ (your home folder)"
+        self.remote_path = text_field("Path of the data on the site", "/gpfs/course/mnist.npz", tip)
         self.remote_path.textChanged.connect(lambda _text: self.changed.emit())
         fields = (("Data set", self.combo), ("In folder", self.own_file), ("Path there", self.remote_path))
         self.rows = field_rows(*fields)

@@ -477,6 +477,15 @@ def keep_from_wheel(control: QWidget) -> None:
     control.installEventFilter(QuietWheel(control))
 
 
+def text_field(name: str, empty: str = "", tip: str = "") -> QLineEdit:
+    """A line to type in: its accessible name, what it shows while it is empty, and its tooltip."""
+    field = QLineEdit()
+    field.setAccessibleName(name)
+    field.setPlaceholderText(empty)
+    field.setToolTip(tip)
+    return field
+
+
 def combo(options: list[tuple[str, str]], name: str) -> QComboBox:
     """A plain choice: (key, text) pairs."""
     box = Combo()
@@ -569,10 +578,8 @@ class PointsEdit(QWidget):
 
     def __init__(self, spec: ParamSpec) -> None:
         super().__init__()
-        self.square, self.text = _Square(), QLineEdit()
+        self.square, self.text = _Square(), text_field(f"{spec.label} as text", "0.5,-0.2,1 …")
         self.square.setToolTip(spec.help)
-        self.text.setAccessibleName(f"{spec.label} as text")
-        self.text.setPlaceholderText("0.5,-0.2,1 …")
         self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         column(self.square, self.text, gap=4, parent=self)
         self.setFocusProxy(self.text)

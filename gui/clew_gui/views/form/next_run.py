@@ -404,13 +404,8 @@ class NextRun(Panel):
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the problems that keep this from running, field by field."""
-        return (
-            self.form.problems()
-            + self.seed.problems()
-            + self.spread.problems()
-            + self.data_choice.problems()
-            + self.where.problems()
-        )
+        parts = (self.form, self.seed, self.spread, self.data_choice, self.where)
+        return tuple(found for part in parts for found in part.problems())
 
     def refuse(self, reason: str) -> None:
         """Refuses to run, for this reason; an empty reason allows it again."""
@@ -526,14 +521,10 @@ class FormRemedies:
 
     def __init__(self, form: NextRun, buttons: RemedyButtons, places: Places) -> None:
         self._form, self._places = form, places
-        makers = {
-            remedies.SET: self._set,
-            remedies.CHOOSE: self._choose,
-            remedies.OWN_FILE: self._own_file,
-            remedies.SITE_PATH_OF_DATA: self._site_path,
-        }
-        for act, maker in makers.items():
-            buttons.add(act, maker)
+        buttons.add(remedies.SET, self._set)
+        buttons.add(remedies.CHOOSE, self._choose)
+        buttons.add(remedies.OWN_FILE, self._own_file)
+        buttons.add(remedies.SITE_PATH_OF_DATA, self._site_path)
 
     def _set(self, remedy: Remedy) -> RemedyButton | None:
         form, name, value = self._form, remedy.what, remedy.value

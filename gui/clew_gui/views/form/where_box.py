@@ -120,12 +120,9 @@ class WhereForm(QWidget):
         size = f"{asked.nodes} node{'s' if asked.nodes > 1 else ''}"
         if asked.gpus:
             size += f" with {asked.gpus} GPU{'s' if asked.gpus > 1 else ''}{' each' if asked.nodes > 1 else ''}"
-        if not seconds:
-            return f"Asks for {size}", "The site sets the time limit. The job waits in the queue first."
-        return (
-            f"Asks for {size}, {duration(seconds)}",
-            f"At most {node_hours(asked.nodes, seconds)}. The job waits in the queue first.",
-        )
+        asks = f"Asks for {size}, {duration(seconds)}" if seconds else f"Asks for {size}"
+        most = f"At most {node_hours(asked.nodes, seconds)}." if seconds else "The site sets the time limit."
+        return asks, f"{most} The job waits in the queue first."
 
 
 class PlaceChoice(NamedTuple):

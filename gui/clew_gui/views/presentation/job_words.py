@@ -99,11 +99,8 @@ def locked_words(jobs: Sequence[JobModel]) -> str:
         sent, it = ("Sent", "it") if number == 1 else (f"{number} jobs were sent", "them")
         return f"{sent} to {title} by another program: log in to follow {it}."
     again = any(job.locked is not None and job.locked.code == NEEDS_PERSON for job in jobs)
-    return (
-        f"{title} asks you to log in again; {what} on there."
-        if again
-        else f"You are not logged in to {title}; {what} on there."
-    )
+    asks = f"{title} asks you to log in again" if again else f"You are not logged in to {title}"
+    return f"{asks}; {what} on there."
 
 
 def node_of(job: JobModel | None, news: JobStatus) -> str:

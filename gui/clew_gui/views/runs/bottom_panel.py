@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QSizePolicy, QStackedWidget, QTabBar
+from PySide6.QtWidgets import QMenu, QPlainTextEdit, QSizePolicy, QStackedWidget, QTabBar
 
+from clew_gui.views.form.fields import text_field
 from clew_gui.views.presentation.menu_entries import QUEUE_ACTIONS, MenuActions
 from clew_gui.views.runs.details_panel import DetailsPanel
 from clew_gui.views.runs.runs_model import COLUMNS, RunsModel
@@ -67,21 +68,14 @@ class BottomPanel(Panel):
         self._count = Elided("", "caption", "3")
         self._count.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self._problem = ""
-        self.filter = QLineEdit()
+        self.filter = text_field("Filter the runs", "Filter the runs", FILTER_TIP)
         self.filter.setClearButtonEnabled(True)
-        self.filter.setPlaceholderText("Filter the runs")
-        self.filter.setAccessibleName("Filter the runs")
-        self.filter.setToolTip(FILTER_TIP)
         self.filter.setMaximumWidth(300)
         self._choose = IconButton(appearance, "gear", "Choose columns")
-        self._choose.clicked.connect(
-            lambda: self._columns_at(QPointF(self._choose.mapToGlobal(QPoint(0, self._choose.height()))))
-        )
+        self._choose.clicked.connect(lambda: self._columns_at(_below(self._choose)))
         self.export = IconButton(appearance, "export", "Export the table as CSV")
         self._more = IconButton(appearance, "dots", "Actions on the selected run")
-        self._more.clicked.connect(
-            lambda: self._menu_at(QPointF(self._more.mapToGlobal(QPoint(0, self._more.height()))))
-        )
+        self._more.clicked.connect(lambda: self._menu_at(_below(self._more)))
         self.fold = IconButton(appearance, "down", "Collapse the runs", "Collapse the runs to their header (F8)")
         buttons = (self._choose, self.export, self._more, self.fold)
         head = row(self.tabs, self._count, 4, self.filter, None, *buttons, gap=8, margins=(16, 3, 10, 0))
@@ -205,6 +199,11 @@ class BottomPanel(Panel):
         for name in ("show", "pin", "note", "reuse", "continue", "try", "export_run", "export_board", "remove"):
             menu.addAction(self._actions[name])
         menu.popup(where.toPoint())
+
+
+def _below(button: IconButton) -> QPointF:
+    """The place of the screen where the menu of a button begins."""
+    return QPointF(button.mapToGlobal(QPoint(0, button.height())))
 
 
 # --- Log --------------------------------------------------------------------------------------------------------------

@@ -279,12 +279,8 @@ class RunCard(QFrame):
         history = run.history
         fold = history.fold
         self.bar.show_share(fold.step, fold.steps)
-        finished = run.state is RunState.FINISHED
-        finished = finished and not words.diverged(run)
-        set_role(
-            self.bar,
-            "warn" if words.diverged(run) else "ok" if finished else "warn" if run.state is RunState.PAUSED else "",
-        )
+        warns = words.diverged(run) or run.state is RunState.PAUSED
+        set_role(self.bar, "warn" if warns else "ok" if run.state is RunState.FINISHED else "")
         of = f" of {words.count(fold.steps)}" if fold.steps else ""
         _text(self.progress, "" if self.job_words.below else f"Step {words.count(fold.step)}{of}")
         self.progress.setVisible(not self.job_words.below)
@@ -300,13 +296,7 @@ class RunCard(QFrame):
         if run.state in TERMINAL and fold.seconds:
             text = f"Took {words.clock(fold.seconds)}"
         room = self.job_words.left_s
-        late = (
-            bool(text)
-            and running
-            and room is not None
-            and bool(speed)
-            and (fold.steps - fold.step) / (speed or 1) > room
-        )
+        late = bool(text and running and room is not None and speed and (fold.steps - fold.step) / speed > room)
         _text(self.forecast, "Will not finish in this job's time." if late else text)
         set_role(self.forecast, "bad" if late else "", "tone")
         _text(self.limit, self.job_words.countdown)

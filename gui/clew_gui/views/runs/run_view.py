@@ -127,19 +127,8 @@ class PlotControls(QWidget):
         kinds = {**PICTURES, "csv": "Values, CSV…"}
         self.export = export_button(appearance, "Export the plots", kinds, export, " (Ctrl+Shift+S)")
         self.export.menu().addAction(copy)
-        row(
-            self.pages,
-            self.units,
-            6,
-            self.log,
-            6,
-            self._smooth_word,
-            self.smoothing,
-            None,
-            self.reset,
-            self.export,
-            parent=self,
-        )
+        left = (self.pages, self.units, 6, self.log, 6, self._smooth_word, self.smoothing)
+        row(*left, None, self.reset, self.export, parent=self)
 
     def minimumSizeHint(self) -> QSize:
         """Returns the size without the parts that can be hidden if there is little room."""

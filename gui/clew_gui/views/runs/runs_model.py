@@ -355,13 +355,8 @@ _TITLED = {"rate": LEARNING_RATE, "batch": BATCH_SIZE}
 def known_names(card: ExerciseCard) -> set[str]:
     """Returns the names that a filter over runs of this exercise may use."""
     strategies = {option.name for one in card.strategies for option in one.params}
-    return (
-        {param.name for param in card.params}
-        | {metric.name for metric in card.metrics}
-        | USAGE.keys()
-        | strategies
-        | {*_PLACED, "data", *_TITLED, "run", "best", "time", "where"}
-    )
+    own = {param.name for param in card.params} | {metric.name for metric in card.metrics}
+    return own | strategies | USAGE.keys() | {*_PLACED, "data", *_TITLED, "run", "best", "time", "where"}
 
 
 def facts(card: ExerciseCard, run: RunModel, best: Best) -> Facts:

@@ -161,14 +161,11 @@ class DoctorDialog(Dialog):
             if widget is not None:
                 widget.deleteLater()
         self._rows.addStretch(1)
-        self._work = BackgroundWork(
-            self,
-            f"doctor {self._title}",
-            lambda stop: self._examine(stop, node),
-            self._found,
-            self._failed,
-            self._over,
-        )
+
+        def steps(stop: threading.Event) -> Iterator[Step]:
+            return self._examine(stop, node)
+
+        self._work = BackgroundWork(self, f"doctor {self._title}", steps, self._found, self._failed, self._over)
         self._update_count()
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from clew_gui.sites.site import LOCAL, Site, address, title_of
 from clew_gui.sites.site_fields import ASKED, FOLDED, NAME, SITE_FIELDS, free_name, machine_of, site_of, texts_of
 from clew_gui.sites.site_file import read_site, to_toml
 from clew_gui.sites.store import SiteStore
+from clew_gui.views.form.fields import text_field
 from clew_gui.views.form.form import FormRow, ParamForm, field_rows
 from clew_gui.views.theme.dialog import Dialog, Question, ask_file, ask_place
 from clew_gui.views.theme.parts import Appearance, Button, Elided, column, frame, label, row, scrolling, set_role
@@ -231,10 +232,9 @@ class SitesDialog(Dialog):
         appearance = self._appearance
         self.title = label("", "subtitle")
         self.where = Elided("", "body", "2")
-        self.name = QLineEdit()
+        tip = "The name in commands and of the file: small letters, digits, - and _"
+        self.name = text_field("Name of the site", tip=tip)
         self.name.setFont(font())
-        self.name.setAccessibleName("Name of the site")
-        self.name.setToolTip("The name in commands and of the file: small letters, digits, - and _")
         self.name.textChanged.connect(lambda _text: self._name_edited())
         self._name_line = QWidget()
         self._name_line.setLayout(field_rows(("Short name", self.name)))

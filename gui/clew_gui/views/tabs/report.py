@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from PySide6.QtCore import QSignalBlocker, Qt, QUrl
 from PySide6.QtGui import QResizeEvent, QTextDocument, QTextOption
-from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QTextBrowser, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from clew_gui.base.student import keep_student, student_name
 from clew_gui.jobs.job_book import job_book
@@ -20,6 +20,7 @@ from clew_gui.session.runs import RunModel
 from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.actions.files import ask_and_write
 from clew_gui.views.actions.panel_updater import Change
+from clew_gui.views.form.fields import text_field
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
@@ -86,11 +87,9 @@ class ReportTab(Tab):
         return box
 
     def _side(self) -> QWidget:
-        self.name = QLineEdit()
+        tip = "Runs that you start from now on carry this name. Only you can hand them in."
+        self.name = text_field("Your name", "First and last name", tip)
         self.name.setMaxLength(MAX_NAME)
-        self.name.setPlaceholderText("First and last name")
-        self.name.setAccessibleName("Your name")
-        self.name.setToolTip("Runs that you start from now on carry this name. Only you can hand them in.")
         self.name.editingFinished.connect(self._choose)
         name = label("Your name", "subtitle", of=self.name)
         self.runs = QListWidget()

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from clew_gui.charts.kit.lines import LinesChart
 from clew_gui.charts.speedup import ScalingRun, SpeedupScene, as_csv, speedup_page, speedup_scene
@@ -19,7 +19,7 @@ from clew_gui.views.actions.controller import WindowController
 from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.charts.files import write_page
 from clew_gui.views.charts.painter import SIZES
-from clew_gui.views.form.fields import NumberEdit
+from clew_gui.views.form.fields import NumberEdit, text_field
 from clew_gui.views.presentation import words
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.tabs.tab import NARROW, Tab, low_card
@@ -105,10 +105,8 @@ class SpeedupTab(Tab):
         self.repeats = NumberEdit(REPEATS, 44)
         self.repeats.set_value(REPEATS.default)
         self.repeats.edited.connect(self._update_button)
-        self.counts = QLineEdit()
+        self.counts = text_field("Numbers of devices", tip=COUNTS.help)
         self.counts.setFixedWidth(92)
-        self.counts.setAccessibleName("Numbers of devices")
-        self.counts.setToolTip(COUNTS.help)
         self.counts.textChanged.connect(self._update_button)
         self._name = label(REPEATS.label, "body", "2", of=self.repeats)
         self.measure = Button(appearance, "Measure", "primarySmall", "play")
@@ -244,7 +242,8 @@ class SpeedupTab(Tab):
         measure = f"Measure {spread.words}" if spread is not None else "Measure"
         self.measure.set_words("Measure", measure)
         self.measure.setAccessibleName(measure)
-        alone = "" if spread is not None else _why_alone(card)
+        why = "runs on one device only" if card.kind == "training" else "has no training steps to time"
+        alone = "" if spread is not None else f"{card.title} {why}"
         _, wrong = self._repeats()
         refused = "" if form.run.isEnabled() else form.run.toolTip()
         wrong = wrong_counts or wrong
@@ -345,11 +344,6 @@ def spread_over(card: ExerciseCard, chosen: str) -> Spread | None:
     return next((spread for spread in able if spread.strategy == chosen), able[0] if able else None)
 
 
-def _why_alone(card: ExerciseCard) -> str:
-    steps = card.kind == "training"
-    return f"{card.title} {'runs on one device only' if steps else 'has no training steps to time'}"
-
-
 def _progress(runs: Sequence[RunModel]) -> str:
     """Says how far an unfinished study is."""
     finished = sum(run.state is RunState.FINISHED for run in runs)
@@ -361,8 +355,6 @@ def _when(runs: Sequence[RunModel]) -> str:
     finished = [run for run in runs if run.state is RunState.FINISHED]
     if not finished:
         return ""
-    first, last = (
-        words.wall(find(getattr(run.history.fold, name) for run in finished))
-        for find, name in ((min, "started"), (max, "ended"))
-    )
+    first = words.wall(min(run.history.fold.started for run in finished))
+    last = words.wall(max(run.history.fold.ended for run in finished))
     return f"measured {first}" + (f" to {last}" if last != first else "")

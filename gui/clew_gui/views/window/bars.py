@@ -24,18 +24,8 @@ class TopBar(Panel):
         self._facts: dict[str, str] = {}
         gear = IconButton(appearance, "gear", "Settings", "Settings (Ctrl+,)")
         gear.clicked.connect(actions["settings"].trigger)
-        logo = Glyph(appearance, "logo", "accent", 20)
-        row(
-            logo,
-            label("Clew", "subtitle"),
-            10,
-            actions.menu_bar(),
-            None,
-            self.site,
-            gear,
-            margins=(16, 0, 12, 0),
-            parent=self,
-        )
+        left = (Glyph(appearance, "logo", "accent", 20), label("Clew", "subtitle"), 10, actions.menu_bar())
+        row(*left, None, self.site, gear, margins=(16, 0, 12, 0), parent=self)
 
     def show_site(self, text: str, glyph: str, ink: str) -> None:
         """The place and its link."""
@@ -87,12 +77,8 @@ class ExerciseHead(Panel):
         self.tabs.setUsesScrollButtons(False)
         self.tabs.setElideMode(Qt.TextElideMode.ElideNone)
         self.tabs.setAccessibleName("Views of this exercise")
-        column(
-            row(self.title, 4, self.subtitle, self.goal, gap=8, margins=(20, 12, 20, 4)),
-            row(self.tabs, None, margins=(20, 0, 20, 0)),
-            gap=0,
-            parent=self,
-        )
+        titles = row(self.title, 4, self.subtitle, self.goal, gap=8, margins=(20, 12, 20, 4))
+        column(titles, row(self.tabs, None, margins=(20, 0, 20, 0)), gap=0, parent=self)
 
     def show_card(self, card: ExerciseCard) -> None:
         """Shows another exercise's title."""
