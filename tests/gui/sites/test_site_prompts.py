@@ -13,12 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from clew_gui.doctor.examination import Questions
 from clew_gui.ssh.prompts import AskOnce, Prompt, Prompter, PromptKind
-from clew_gui.views.sites.prompts import (
-    HostKeyDialog,
-    PromptDialog,
-    SecretDialog,
-    WindowPrompter,
-)
+from clew_gui.views.sites.prompts import HostKeyDialog, PromptDialog, SecretDialog, WindowPrompter
 from clew_gui.views.theme.dialog import FittedDialog
 from clew_gui.views.theme.parts import Appearance
 

@@ -142,7 +142,7 @@ def test_a_group_of_which_nothing_is_set_is_folded(dialog: SitesDialog) -> None:
     shown = []
     for name in ("cave", "login", "cave"):
         if name == "login":
-            dialog.begin(name, Site(host="login"))
+            dialog.begin_blank(name, Site(host="login"))
         dialog.choose(name)
         shown.append(prologue.isVisibleTo(dialog.form))
     assert shown == [True, False, True]
@@ -166,7 +166,8 @@ def test_a_wrong_value_is_said_below_its_field_at_once_and_cannot_be_saved(dialo
 def test_a_site_is_made_from_a_host_of_the_ssh_configuration_and_kept(
     dialog: SitesDialog, store: SiteStore, qtbot: QtBot
 ) -> None:
-    dialog.begin("login", Site(host="login"))
+    dialog.begin_blank("login", Site(host="login"))
+    dialog.form.row("scheduler").editor.set_value("none")
     line(dialog, "user").setText("ariadne")
     with qtbot.waitSignal(dialog.changed):
         dialog.save.click()
@@ -244,7 +245,7 @@ def test_no_two_sites_are_shown_alike(dialog: SitesDialog) -> None:
 
 
 def test_a_preset_without_a_host_says_what_is_missing(dialog: SitesDialog) -> None:
-    dialog.begin("slurm", PRESETS["slurm"])
+    dialog.begin_preset("slurm")
     assert not dialog.save.isEnabled()
     assert "the site names none" in dialog.save.toolTip()
     line(dialog, "host").setText("login")
@@ -252,7 +253,8 @@ def test_a_preset_without_a_host_says_what_is_missing(dialog: SitesDialog) -> No
 
 
 def test_the_name_of_a_new_site_is_checked(dialog: SitesDialog) -> None:
-    dialog.begin("login", Site(host="login"))
+    dialog.begin_preset("slurm")
+    line(dialog, "host").setText("login")
     for name, words in (("cave", "already"), ("Two Words", "cannot be called")):
         dialog.name.setText(name)
         assert words in dialog.name_error.text()

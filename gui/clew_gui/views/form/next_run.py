@@ -34,7 +34,6 @@ from clew_gui.views.theme.parts import (
     frame,
     label,
     lay_out_now,
-    line,
     panel,
     row,
     scrolling,
@@ -170,7 +169,7 @@ class NextRun(Panel):
         expected = row(self._expected, self.unpredict, None, gap=4)
         over = (self._hint, self.cost, self.cost2, self.data_choice.choose, expected)
         self._foot = foot = column(*over, 4, go, more, gap=3, margins=(16, 12, 16, 8))
-        column(head, self._area, line(), foot, gap=0, grows=self._area, parent=self)
+        column(head, self._area, frame("hline"), foot, gap=0, grows=self._area, parent=self)
         QApplication.instance().focusChanged.connect(self._reveal)  # type: ignore[union-attr]
 
     def _reveal(self, _before: QWidget | None, now: QWidget | None) -> None:

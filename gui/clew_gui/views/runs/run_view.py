@@ -138,7 +138,6 @@ class PlotControls(QWidget):
         """Hides what does not fit: images first, then the slider's word, then epochs."""
         super().resizeEvent(event)
         self._choose_page()
-        self._make_room()
 
     def _make_room(self) -> None:
         kinds = [page.kind for page in PAGES if page.name in kinds_of(self.page, self._offered)]
@@ -169,7 +168,6 @@ class PlotControls(QWidget):
             self.pages.button(page.name).setVisible(page.name in names)
         self.pages.setVisible(len(names) > 1)
         self._choose_page()
-        self._make_room()
 
     def recall(self, unit: str, page: str) -> None:
         """The x axis and the page of the window before."""
@@ -182,7 +180,6 @@ class PlotControls(QWidget):
         """Shows a page, or does as soon as it is there."""
         self.chosen_page = page
         self._choose_page()
-        self._make_room()
 
     def _choose_page(self) -> None:
         """Shows the page that a person chose, as far as it is there; else both if there is room for both."""
@@ -196,6 +193,7 @@ class PlotControls(QWidget):
         if wanted != self.page:
             self.page = wanted
             self.page_changed.emit(wanted)
+        self._make_room()
 
     def set_scales(self, images: bool, rate: bool = False) -> None:
         """An exercise without batches has neither epochs nor images; only a range test has a ``rate``."""

@@ -273,15 +273,14 @@ class SitesDialog(Dialog):
                 draft = Draft(one.name, site, site if one.site is not None else None, self._is_own(one.name))
                 draft.problems = one.problems
                 self._drafts[one.name] = draft
-        self.list.blockSignals(True)
-        self.list.clear()
-        for name, draft in self._drafts.items():
-            item = QListWidgetItem()
-            item.setData(_NAME, name)
-            item.setSizeHint(QSize(_LIST - 24, 46))
-            self.list.addItem(item)
-            self._dress(item, draft)
-        self.list.blockSignals(False)
+        with QSignalBlocker(self.list):
+            self.list.clear()
+            for name, draft in self._drafts.items():
+                item = QListWidgetItem()
+                item.setData(_NAME, name)
+                item.setSizeHint(QSize(_LIST - 24, 46))
+                self.list.addItem(item)
+                self._dress(item, draft)
         self.choose(chosen if chosen in self._drafts else LOCAL)
 
     def _is_own(self, name: str) -> bool:
@@ -326,9 +325,8 @@ class SitesDialog(Dialog):
         draft = self.draft()
         here = name == LOCAL
         self.form.complete("modules", ())  # they are another site's
-        self.name.blockSignals(True)
-        self.name.setText(draft.name)
-        self.name.blockSignals(False)
+        with QSignalBlocker(self.name):
+            self.name.setText(draft.name)
         self._name_line.setVisible(draft.kept is None and not here)
         for widget in (self._area, self._export, self.save):
             widget.setVisible(not here)
@@ -343,10 +341,6 @@ class SitesDialog(Dialog):
         self._show_problems(self._all_wrong())
 
     # --- Editing ------------------------------------------------------------------------------------------------------
-
-    def begin(self, name: str, site: Site) -> None:
-        """A new site that begins like this one."""
-        self._begin(Draft(free_name(name, frozenset(self._drafts)), site, None))
 
     def begin_preset(self, preset: str) -> None:
         """A new site from a preset; it has the preset's title if that is a machine's and no other site has it."""

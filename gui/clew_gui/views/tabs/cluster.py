@@ -281,10 +281,9 @@ class ClusterTab(Tab):
             self.rows = {
                 key: RoleRow(self._appearance, role, self._disturb) for key, role in zip(wanted, roles, strict=True)
             }
-            for new in self.rows.values():
-                self._rows_box.addWidget(new)
             before: QWidget = self.files
             for new in self.rows.values():
+                self._rows_box.addWidget(new)
                 tab_from(before, new)
                 before = new.kill
         metrics = QFontMetricsF(font("mono"))

@@ -145,11 +145,6 @@ def frame(role: str, layout: QLayout | None = None) -> QFrame:
     return box
 
 
-def line() -> QFrame:
-    """A horizontal hairline."""
-    return frame("hline")
-
-
 class Panel(QWidget):
     """A plain area on a ground of the style sheet: panel (surface colour) or canvas."""
 

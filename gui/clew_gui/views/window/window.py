@@ -15,7 +15,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, Panel, column, line, native_keys, panel, tab_in_order
+from clew_gui.views.theme.parts import Appearance, IconButton, Panel, column, frame, native_keys, panel, tab_in_order
 from clew_gui.views.window.bars import ExerciseHead, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -79,7 +79,7 @@ class MainWindow(QMainWindow):
         self.add_tab(self.guide, "Guide", "What to do and what to watch (Ctrl+1)", "guide")
         self.add_tab(self.run_view, "Run", "The run and its curves (Ctrl+2)")
         work = QWidget()
-        column(self.head, line(), self.pages, gap=0, grows=self.pages, parent=work)
+        column(self.head, frame("hline"), self.pages, gap=0, grows=self.pages, parent=work)
         self._rows = QSplitter(Qt.Orientation.Vertical)
         self._rows.addWidget(work)
         self._rows.addWidget(self.bottom)
@@ -96,7 +96,7 @@ class MainWindow(QMainWindow):
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
         whole = panel()
-        column(self.top, line(), self._columns, gap=0, grows=self._columns, parent=whole)
+        column(self.top, frame("hline"), self._columns, gap=0, grows=self._columns, parent=whole)
         self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
         self.head.tabs.currentChanged.connect(self._show_tab)
