@@ -182,12 +182,9 @@ def title_of(runs: Sequence[ComparedRun], differ: Sequence[str], card: ExerciseC
     settings = runs[0].settings
     shown: dict[str, Value] = {name: setting_words(name, settings.get(name), card) or None for name in differ}
     names = {re.sub(r"(^|, )seed \d+$", "", run.name) if len(runs) > 1 else run.name for run in runs}
-    words = (names.pop() if len(names) == 1 else "") or short_words(shown, _main(differ))
+    main = sorted(differ, key=lambda name: name not in HEADLINE)[:3]
+    words = (names.pop() if len(names) == 1 else "") or short_words(shown, main)
     return f"{numbers}  {words}".rstrip()
-
-
-def _main(differ: Sequence[str]) -> list[str]:
-    return sorted(differ, key=lambda name: name not in HEADLINE)[:3]
 
 
 # --- Colours ----------------------------------------------------------------------------------------------------------
@@ -274,25 +271,21 @@ def _without_outliers(heights: FloatArray, log: bool) -> FloatArray:
 def axis_of(
     name: str, title: str, values: Sequence[Value], card: ExerciseCard, form: Format = "number", log: bool | None = None
 ) -> CompareAxis:
-    """An axis over these values: numbers or categories. Without a word about it, numbers that span a factor of twenty
-    are logarithmic; with ``log`` those above 0 are, and others have no place."""
+    """An axis over these values: numbers, or categories in the order of the card's choices, then as they come. Without
+    a word about it, numbers that span a factor of twenty are logarithmic; with ``log`` those above 0 are, and others
+    have no place."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and _is_number(value)]
     if numbers and len(numbers) == sum(value is not None for value in values):
         above = [number for number in numbers if number > 0]
         log = max(numbers) > 20 * min(numbers) > 0 if log is None else log and bool(above)
         span = span_of([np.array(above if log else numbers)], log)
         return CompareAxis(name, title, span, log_ticks(span, 5, form) if log else linear_ticks(span, 5, form), log)
-    kinds = categories(name, values, card)
-    ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
-    return CompareAxis(name, title, Span(-0.5, max(len(kinds), 1) - 0.5), ticks, kinds=tuple(kinds))
-
-
-def categories(name: str, values: Sequence[Value], card: ExerciseCard) -> list[str]:
-    """The kinds among values that are no numbers, in the order of the card's choices, then as they come."""
     spec = next((param for param in card.params if param.name == name), None)
     order = [choice.label for choice in spec.choices] if spec is not None else []
-    kinds = dict.fromkeys(setting_words(name, value, card) or NONE for value in values)
-    return sorted(kinds, key=lambda kind: order.index(kind) if kind in order else len(order))
+    found = dict.fromkeys(setting_words(name, value, card) or NONE for value in values)
+    kinds = sorted(found, key=lambda kind: order.index(kind) if kind in order else len(order))
+    ticks = tuple(Tick(float(place), text) for place, text in enumerate(kinds))
+    return CompareAxis(name, title, Span(-0.5, max(len(kinds), 1) - 0.5), ticks, kinds=tuple(kinds))
 
 
 def coordinate(axis: CompareAxis, value: Value, card: ExerciseCard) -> float:
@@ -683,9 +676,5 @@ def compare_page(scene: CompareScene, form: Form, title: str, theme: Theme, size
     drawing, (width, height) = Drawing(theme, sizes), _SIZE
     drawing.text(16, 20, title, theme.text, "subtitle", room=width - 32)
     CompareChart(scene, form, Box(8, 40, width - 16, height - 48), sizes).draw(drawing)
-    return ChartPage(width, height, drawing.items, title, table_text(scene.table, "; "), theme.surface)
-
-
-def table_text(table: Sequence[Sequence[str]], between: str) -> str:
-    """The table as lines."""
-    return "\n".join(between.join(row) for row in table)
+    words = "\n".join("; ".join(row) for row in scene.table)
+    return ChartPage(width, height, drawing.items, title, words, theme.surface)

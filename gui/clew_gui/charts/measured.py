@@ -273,11 +273,6 @@ _WAIT: Final = 0.5
 _PIECES: Final = ("Forward", "Backward")
 
 
-def task_spans(plot: MeasuredPlot) -> tuple[Span, Span]:
-    """Time from 0 to the end; a row at each whole number, the first one on top."""
-    return Span(0.0, plot.end or 1.0), Span(-0.5, max(len(plot.lines), 1) - 0.5)
-
-
 def row_ticks(lines: Sequence[MeasuredLine], height: float) -> tuple[Tick, ...]:
     """The name of each row, or of every second or third one if there is no room for all."""
     every = max(-int(-_NAME * len(lines) // max(height, 1.0)), 1)
@@ -399,11 +394,6 @@ def chosen_run(runs: Sequence[MeasuredRun]) -> MeasuredRun | None:
     return next(iter(selected or there[-1:]), None)
 
 
-def shown_plots(run: MeasuredRun) -> list[int]:
-    """The numbers of the plots of ``run``; a timeline gets no room before it has bars."""
-    return [k for k, plot in enumerate(run.plots) if not plot.is_timeline or any(line.x.size for line in plot.lines)]
-
-
 class MeasuredChart(Chart):
     """The plots of what runs measured, one below the other."""
 
@@ -413,9 +403,11 @@ class MeasuredChart(Chart):
         self._sizes, self._log, self._box = sizes, log, box
         self.runs = runs
         self.chosen = chosen_run(runs)
-        numbers = shown_plots(self.chosen) if self.chosen is not None else []
-        self.plots = tuple(self.chosen.plots[k] for k in numbers) if self.chosen is not None else ()
-        self.drawn_lines = [shown_lines_of(runs, k) for k in numbers]
+        plots = enumerate(self.chosen.plots if self.chosen is not None else ())
+        shown = {k: one for k, one in plots if not one.is_timeline or any(line.x.size for line in one.lines)}
+        self.plots = tuple(shown.values())
+        """Those of the chosen run; a timeline gets no room before it has bars."""
+        self.drawn_lines = [shown_lines_of(runs, k) for k in shown]
         self.frames: list[Frame] = []
         self._ticks: list[tuple[Tick, ...]] = []
         self.gutters: list[Gutter] = []
@@ -458,8 +450,8 @@ class MeasuredChart(Chart):
 
     def _spans(self, number: int, plot: MeasuredPlot) -> tuple[Span, Span]:
         """Returns the spans of x and y. Plots whose x has the same name show the same range of it."""
-        if plot.is_timeline:
-            return task_spans(plot)
+        if plot.is_timeline:  # a row at each whole number
+            return Span(0.0, plot.end or 1.0), Span(-0.5, max(len(plot.lines), 1) - 0.5)
         log_x, log_y = self._logs(plot)
         same = [k for k, other in enumerate(self.plots) if other.x == plot.x]
         x = span_of([drawn.line.x for k in same for drawn in self.drawn_lines[k]], log_x)

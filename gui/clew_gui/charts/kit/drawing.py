@@ -193,18 +193,12 @@ class Drawing:
         for piece in finite_pieces(np.isfinite(across) & np.isfinite(down)):
             self.items.append(Path(across[piece], down[piece], stroke))
 
-    def area(
-        self, x: FloatArray | Sequence[float], y: FloatArray | Sequence[float], fill: str, opacity: float = 1.0
-    ) -> None:
-        """A filled polygon."""
-        self.items.append(Path(np.asarray(x, np.float64), np.asarray(y, np.float64), None, fill, opacity))
-
     def band(self, x: FloatArray, low: FloatArray, high: FloatArray, fill: str, opacity: float) -> None:
         """The area between two lines over the same x, where all three are finite."""
         for piece in finite_pieces(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
             there, back = slice(piece.start, piece.stop), slice(None, None, -1)
-            around = np.concatenate([x[there], x[there][back]])
-            self.area(around, np.concatenate([high[there], low[there][back]]), fill, opacity)
+            around, ends = np.concatenate([x[there], x[there][back]]), np.concatenate([high[there], low[there][back]])
+            self.items.append(Path(around, ends, None, fill, opacity))
 
     def rect(
         self,

@@ -183,10 +183,8 @@ def nice_step(size: float, at_most: int) -> float:
     """The least step of 1, 2, 2.5 or 5 times a power of ten with at most ``at_most`` ticks over ``size``."""
     rough = size / max(at_most, 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    for factor in (1.0, 2.0, 2.5, 5.0):
-        if factor * power >= rough * (1 - 1e-9):
-            return factor * power
-    return 10.0 * power
+    steps = (factor * power for factor in (1.0, 2.0, 2.5, 5.0))
+    return next((step for step in steps if step >= rough * (1 - 1e-9)), 10.0 * power)
 
 
 def _multiples(span: Span, step: float) -> FloatArray:
@@ -238,12 +236,10 @@ def x_ticks(span: Span, at_most: int, unit: XUnit, log: bool) -> tuple[Tick, ...
     if log:
         return log_ticks(span, at_most)
     step = nice_step(span.size, at_most)
-    if unit is XUnit.SECONDS:
-        step = next((s for s in _CLOCK_STEPS if s >= span.size / at_most), step) if step >= 1 else step
-        return tuple(Tick(float(v), seconds_tick_text(float(v), step)) for v in _multiples(span, step))
-    if unit is XUnit.IMAGES:
-        return tuple(Tick(float(v), images_tick_text(float(v), step)) for v in _multiples(span, step))
-    ticks = tuple(Tick(float(v), tick_text(float(v), step)) for v in _multiples(span, step))
+    if unit is XUnit.SECONDS and step >= 1:
+        step = next((s for s in _CLOCK_STEPS if s >= span.size / at_most), step)
+    text = {XUnit.SECONDS: seconds_tick_text, XUnit.IMAGES: images_tick_text}.get(unit, tick_text)
+    ticks = tuple(Tick(float(v), text(float(v), step)) for v in _multiples(span, step))
     return whole_ticks(ticks) if unit is XUnit.STEP else ticks
 
 

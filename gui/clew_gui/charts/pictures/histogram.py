@@ -10,7 +10,7 @@ import numpy as np
 
 from clew_gui.base.tokens import Theme, mixed
 from clew_gui.charts.kit.axes import draw_key
-from clew_gui.charts.kit.drawing import Drawing, Stroke, TextSizes, widest
+from clew_gui.charts.kit.drawing import Drawing, Stroke, widest
 from clew_gui.charts.kit.layout import Box, FloatArray
 from clew_gui.charts.kit.ticks import Span, count_text, value_text
 from clew_gui.charts.pictures.taken import (
@@ -129,7 +129,7 @@ class HistogramPicture:
         Where the names of the classes do not fit beside it, they are below with their colours.
         """
         theme, room = drawing.theme, self._panel.inset(12, 2, 2, 0)
-        fits = self._widest_name(drawing.sizes) <= 0.29 * room.width - 4
+        fits = widest(drawing.sizes, [self._name(k) for k in (0, 1)]) <= 0.29 * room.width - 4
         label, high, top = 0.42 * room.width if fits else 16.0, 22.0, room.y
         cell = 0.5 * (room.width - label)
         drawing.text(room.x + label + cell, top + 0.5 * _ROW, "Answer", across="middle")
@@ -193,9 +193,6 @@ class HistogramPicture:
         if point[0] is not None and point[1] is not None:
             at = box.x + point[0] * box.width, box.bottom - point[1] * box.height
             drawing.marks([at[0]], [at[1]], theme.text, 7)
-
-    def _widest_name(self, sizes: TextSizes) -> float:
-        return widest(sizes, [self._name(k) for k in (0, 1)])
 
     def _measures(self, found: Judgement) -> tuple[tuple[str, str], ...]:
         """Those of the threshold, and the areas under the curves over all thresholds."""

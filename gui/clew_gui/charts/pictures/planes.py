@@ -20,7 +20,7 @@ from clew_gui.charts.pictures.taken import (
     class_name,
     grid_columns,
     map_points,
-    map_values,
+    pixels,
     points,
 )
 from clew_gui.charts.pictures.tile import PictureAxes, Tile
@@ -41,7 +41,7 @@ class Planes:
 
     def __init__(self, tile: Tile, image: Image) -> None:
         spec, room = tile.taken.spec, tile.room
-        self._values = map_values(image)
+        self._values: FloatArray = pixels(image)[..., 0] / 255.0
         self._points, self._classes = map_points(image)
         self._labels = class_labels(spec, image)
         self._spans = Span(*spec.x), Span(*spec.y)

@@ -91,12 +91,6 @@ def map_points(image: Image) -> tuple[FloatArray, Labels]:
     return places[good], integers(image.point_classes)[good]
 
 
-def map_values(image: Image) -> FloatArray:
-    """The values of maps of a plane, float64 [count, height, width], from 0 to 1."""
-    values: FloatArray = pixels(image)[..., 0] / 255.0
-    return values
-
-
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """Counts [classes, bins] between ``edges``; one row, of class -1, where the values have no classes."""

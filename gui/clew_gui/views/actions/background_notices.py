@@ -56,16 +56,12 @@ class BackgroundNotices(QObject):
             now = _Known(run.state, bool(run.history.first_nonfinite))
             before = self._known.get(run.id)
             self._known[run.id] = now
-            if before is None or silent or before == now or self._in_front():
+            front = QGuiApplication.applicationState() is Qt.ApplicationState.ApplicationActive
+            if before is None or silent or before == now or front:  # a person looks at the window or a dialog of it
                 continue
             notice = self._notice(run, before, now)
             if notice and self._wanted():
                 self._tell(notice)
-
-    @staticmethod
-    def _in_front() -> bool:
-        """Whether a person looks at the window or a dialog of it."""
-        return QGuiApplication.applicationState() is Qt.ApplicationState.ApplicationActive
 
     def _notice(self, run: RunModel, before: _Known, now: _Known) -> str:
         name = words.join([f"Run {run.number}", words.name_of(run)])

@@ -57,10 +57,8 @@ def state_style(state: str) -> StateStyle:
     A state this version does not know (a newer agent may send one) is shown by its own name with a ring.
     """
     key = state.replace("_", " ").replace("-", " ").lower()
-    for style in _STATE_STYLES:
-        if style.word.lower() == key:
-            return style
-    return StateStyle(key.capitalize(), "s_todo", "text2", "neutral_soft")
+    unknown = StateStyle(key.capitalize(), "s_todo", "text2", "neutral_soft")
+    return next((style for style in _STATE_STYLES if style.word.lower() == key), unknown)
 
 
 def svg(name: str, colour: str, back: str = "#ffffff", width: float = 1.4) -> bytes:
