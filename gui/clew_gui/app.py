@@ -27,7 +27,6 @@ from clew_gui.session.run_record import run_record
 from clew_gui.session.runs import RunModel, choose_run, read_heads, read_runs
 from clew_gui.session.session import Session
 from clew_gui.sites.logins import stays_s
-from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.background_notices import BackgroundNotices
 from clew_gui.views.actions.controller import WindowController
@@ -90,7 +89,7 @@ class Program(QObject):
         self.handins = HandinCheck(window)
         window.next_run.data_choice.start_check(self.checker.check)
         self._recall()
-        self.sites = SiteActions(self.controller, places, answers, site_store(places), manager)
+        self.sites = SiteActions(self.controller, places, answers, manager)
         courses = CourseActions(window, self.controller, places, manager)
         self.actions = WindowActions(app, self.controller, places, self.sites, courses)
         self.tabs = [tab(window, self.controller, places) for tab in TABS]

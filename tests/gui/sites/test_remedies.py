@@ -142,7 +142,7 @@ def names_of(dialog: SitesDialog) -> QAbstractItemView:
 
 
 def test_the_modules_of_a_site_complete_its_field(program: Program, qtbot: QtBot) -> None:
-    program.sites._modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
+    program.sites.list_modules = lambda *_: ("python/3.11", "tensorflow/2.16", "tensorflow/2.19")
     found = Problem(
         "bootstrap.tensorflow", "There is no TensorFlow.", "Name a module.", "cave", (list_modules("cave"),)
     )
@@ -173,7 +173,7 @@ def test_a_chosen_module_comes_after_the_others_and_for_the_one_that_cannot_be_l
 ) -> None:
     cave = Site(host="login.invalid", scheduler="slurm", allocation=SHORT, modules=("tensorflow/2.1", "cuda/12"))
     site_store(places).save("cave", cave, replace=True)
-    program.sites._modules = lambda *_: ("gcc/13", "tensorflow/2.16")
+    program.sites.list_modules = lambda *_: ("gcc/13", "tensorflow/2.16")
     program.sites.show_modules("cave", "tensorflow/2.1")
     (edited,) = shown(program, qtbot)
     qtbot.waitUntil(lambda: names_of(edited).isVisible())
@@ -192,7 +192,7 @@ def test_the_modules_of_a_site_wait_while_somebody_types_elsewhere(program: Prog
         answer.wait(10)
         return ("gcc/13", "tensorflow/2.16")
 
-    program.sites._modules = late
+    program.sites.list_modules = late
     program.sites.show_modules("cave")
     (edited,) = shown(program, qtbot)
     qtbot.waitUntil(lambda: edited.message.whole().startswith("Asking"))
@@ -212,7 +212,7 @@ def test_the_window_of_the_sites_says_which_module_cannot_be_loaded_and_why_none
         answer.wait(10)
         raise ProblemError(refused)
 
-    program.sites._modules = lost
+    program.sites.list_modules = lost
     first = program.sites.show_sites("cave")
     step = Step("Modules", "wrong", "Not there.", "Name another.", "", (list_modules("cave", "tensorflow/2.1"),))
     doctor = DoctorDialog(first, Appearance(), "The Cave", lambda *_: iter((step,)), program.sites._doctor_buttons)

@@ -22,7 +22,7 @@ from clew_gui.session.intake import Changes
 from clew_gui.sites.scheduler_search import ABSENT, look_for_scheduler, with_scheduler
 from clew_gui.sites.site import LOCAL, Site, address, is_local, title_of
 from clew_gui.sites.site_connection import open_connection
-from clew_gui.sites.store import SiteStore
+from clew_gui.sites.store import site_store
 from clew_gui.ssh.config import offered_hosts, user_config
 from clew_gui.ssh.prompts import AskOnce, Prompter
 from clew_gui.views.actions.controller import WindowController
@@ -39,9 +39,6 @@ from clew_shared.base import remedies
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 
-Examination = Callable[[str, Site, Places, Prompter, bool, threading.Event], Iterator[Step]]
-Search = Callable[[str, Site, Places, Prompter], tuple[str, Site]]
-ModuleList = Callable[[str, Site, Places, Prompter], Sequence[str]]
 _OF_SITES = frozenset({"site", "ssh", "scheduler", "preflight", "bootstrap", "route", "consent"})
 """The beginnings of the codes of problems with a site."""
 _KEYS = ("ssh.hostkey.changed", "ssh.hostkey.revoked")
@@ -85,22 +82,14 @@ class SiteActions(QObject):
     """Joins the window's parts that concern sites. ``manager`` None: this session talks to no sites."""
 
     def __init__(
-        self,
-        controller: WindowController,
-        places: Places,
-        prompter: Prompter,
-        store: SiteStore,
-        manager: JobManager | None = None,
-        examine: Examination = the_doctor,
-        search: Search = the_search,
-        modules: ModuleList = the_modules,
+        self, controller: WindowController, places: Places, prompter: Prompter, manager: JobManager | None
     ) -> None:
         window = controller.window
         super().__init__(window)
         self._window, self._controller, self._places = window, controller, places
         self._starter = controller.starter
-        self._prompter, self._store, self._manager = prompter, store, manager
-        self._examine, self._search, self._modules = examine, search, modules
+        self._prompter, self._store, self._manager = prompter, site_store(places), manager
+        self.list_modules: Callable[[str, Site, Places, Prompter], Sequence[str]] = the_modules
         self._refused_keys: set[str] = set()
         self.bar = SiteBar(window.appearance)
         self.nodes = NodeActions(controller, places, self.bar, manager)
@@ -226,7 +215,7 @@ class SiteActions(QObject):
             call_elsewhere(
                 dialog,
                 f"modules {name}",
-                lambda: self._modules(name, site, self._places, self._prompter),
+                lambda: self.list_modules(name, site, self._places, self._prompter),
                 partial(dialog.offer_modules, name),
                 lambda problems: dialog.message.set_text(f"{title}: {problems[0]}"),
             )
@@ -243,7 +232,7 @@ class SiteActions(QObject):
         """Find out which scheduler a site has; the site may not be saved yet."""
 
         def search() -> tuple[str, Site]:
-            return self._search(name, site, self._places, self._prompter)
+            return the_search(name, site, self._places, self._prompter)
 
         def ask() -> None:
             call_elsewhere(dialog, f"scheduler {name}", search, lambda found: dialog.found(*found), dialog.not_found)
@@ -252,7 +241,7 @@ class SiteActions(QObject):
 
     def _open_doctor(self, name: str, site: Site, parent: QWidget, node: bool = False) -> None:
         def steps(stop: threading.Event, node: bool) -> Iterator[Step]:
-            return self._examine(name, site, self._places, self._prompter, node, stop)
+            return the_doctor(name, site, self._places, self._prompter, node, stop)
 
         title = address(site) if is_local(site) else title_of(name, site)
         job = None if is_local(site) else node
