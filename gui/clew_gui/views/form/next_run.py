@@ -34,7 +34,6 @@ from clew_gui.views.theme.parts import (
     frame,
     label,
     lay_out_now,
-    panel,
     row,
     scrolling,
     set_role,
@@ -155,7 +154,7 @@ class NextRun(Panel):
 
     def _make_layout(self) -> None:
         self._area = scrolling()
-        self._inner = panel()
+        self._inner = Panel()
         self._inner_box: QVBoxLayout = column(gap=0, parent=self._inner)
         self._inner_box.addLayout(field_rows(("Preset", self.preset)))
         self._inner_box.addWidget(self.where)

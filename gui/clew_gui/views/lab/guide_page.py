@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from clew_gui.views.presentation.words import data_name, minutes, unbroken
-from clew_gui.views.theme.parts import Appearance, Button, FoldButton, Glyph, column, frame, label, panel, row
+from clew_gui.views.theme.parts import Appearance, Button, FoldButton, Glyph, Panel, column, frame, label, row
 from clew_gui.views.theme.theme import font
 from clew_shared.cards import ExerciseCard, Goal
 from clew_shared.goal_settings import goal_detail, questions
@@ -229,7 +229,7 @@ class GuidePage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._appearance = appearance
         self._goals = {goal.id: GoalRow(appearance, goal, card) for goal in card.goals}
-        text = panel()
+        text = Panel()
         text.setMaximumWidth(TEXT_WIDTH)
         self._text_column(card, text)
         side = self._side(card)
@@ -269,7 +269,7 @@ class GuidePage(QWidget):
         return column(paragraph(unbroken(question)), edit, gap=5, margins=(0, 0, 0, 8))
 
     def _side(self, card: ExerciseCard) -> QWidget:
-        side = panel()
+        side = Panel()
         side.setMinimumWidth(_SIDE[0])
         side.setMaximumWidth(_SIDE[1])
         box = column(gap=12, parent=side)

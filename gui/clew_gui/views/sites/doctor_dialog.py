@@ -19,10 +19,10 @@ from clew_gui.views.theme.parts import (
     Button,
     Elided,
     Glyph,
+    Panel,
     column,
     frame,
     label,
-    panel,
     row,
     scrolling,
     set_role,
@@ -129,7 +129,7 @@ class DoctorDialog(Dialog):
         """The row of the latest unchecked step: others with the same reason are named in its line."""
         self.count = label("", "body", "2")
         self.add(self.count)
-        self._list = panel()
+        self._list = Panel()
         self._rows = column(None, gap=0, margins=(0, 0, 10, 0), parent=self._list)
         self._area = scrolling(self._list)
         self.add(self._area, 1)

@@ -19,10 +19,10 @@ from clew_gui.views.theme.parts import (
     Button,
     Glyph,
     IconButton,
+    Panel,
     column,
     label,
     native_keys,
-    panel,
     row,
     scrolling,
 )
@@ -245,7 +245,7 @@ class JobsDialog(Dialog):
         self.rows: dict[str, JobRow] = {}
         self.count = label("", "body", "2", wrap=True)
         self.add(self.count)
-        inner = panel()
+        inner = Panel()
         self._lines = column(None, gap=0, margins=(0, 0, 10, 0), parent=inner)
         area = scrolling(inner)
         self.add(area, 1)

@@ -27,7 +27,7 @@ from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.tabs.pdf import figure_image, write_pdf
 from clew_gui.views.tabs.tab import Tab
 from clew_gui.views.theme.dialog import Question
-from clew_gui.views.theme.parts import Button, Elided, column, frame, label, panel, row
+from clew_gui.views.theme.parts import Button, Elided, Panel, column, frame, label, row
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.harmless import for_tooltip
 from clew_shared.base.places import Places
@@ -101,7 +101,7 @@ class ReportTab(Tab):
         runs = label("Runs", "subtitle")
         parts = (name, self.name, 6, runs, self.runs, self.questions, self._guide)
         inside = column(*parts, gap=6, margins=(14, 12, 14, 12), grows=self.runs)
-        side = panel()
+        side = Panel()
         side.setFixedWidth(_SIDE)
         column(frame("card", inside), gap=0, parent=side)
         return side

@@ -154,11 +154,6 @@ class Panel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
 
 
-def panel() -> QWidget:
-    """A plain area in surface colour."""
-    return Panel()
-
-
 def set_role(widget: QWidget, role: str, name: str = "role") -> None:
     """Change a dynamic property that the style sheet uses, and apply the sheet again if it was applied before."""
     if (widget.property(name) or "") != role:

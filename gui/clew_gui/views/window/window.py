@@ -15,7 +15,7 @@ from clew_gui.views.presentation.menu_entries import MenuActions, Menus, Reasons
 from clew_gui.views.runs.bottom_panel import HEAD, BottomPanel
 from clew_gui.views.runs.run_view import RunView
 from clew_gui.views.runs.runs_model import table_height
-from clew_gui.views.theme.parts import Appearance, IconButton, Panel, column, frame, native_keys, panel, tab_in_order
+from clew_gui.views.theme.parts import Appearance, IconButton, Panel, column, frame, native_keys, tab_in_order
 from clew_gui.views.window.bars import ExerciseHead, TopBar
 from clew_gui.views.window.message_bar import MessageBar
 from clew_gui.views.window.window_state import WindowState
@@ -95,7 +95,7 @@ class MainWindow(QMainWindow):
         self.lab.setMinimumWidth(196)
         self.next_run.setMinimumWidth(290)
         work.setMinimumHeight(320)
-        whole = panel()
+        whole = Panel()
         column(self.top, frame("hline"), self._columns, gap=0, grows=self._columns, parent=whole)
         self.messages.lie_over(work, whole)  # the table below stays free
         self.setCentralWidget(whole)
