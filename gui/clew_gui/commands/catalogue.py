@@ -63,7 +63,7 @@ def _show(console: Console, card: ExerciseCard) -> None:
     live = ", ".join(p.name for p in card.params if p.live)
     if live:
         console.print(f"  May be changed while the run trains: {live}")
-    _rows(console, "Goals", [(goal.text, goal_detail(goal, card)) for goal in card.goals])
+    _rows(console, "Goals", [(goal.id, f"{goal.text}. {goal_detail(goal, card)}") for goal in card.goals])
     _rows(console, "Data sets", [(name, "the default" if name == card.datasets[0] else "") for name in card.datasets])
     values = ", ".join(f"{p.name} {format_value(p.default) or 'none'}" for p in card.params if p.shown_when is None)
     console.print(f"\nThe course's values: {values}")

@@ -125,7 +125,7 @@ def _check(context: CommandContext, options: argparse.Namespace) -> int:
         context.note(f"Not a part of the course: {on_one_line(name)}")
     context.say(f"{found.course.title}: {len(list(found.course.assigned()))} exercises, nothing is wrong.")
     if not seen:
-        context.say("Those of its own were not checked: give --consent, and its folder, to run their files here.")
+        context.say("Its own exercises were not checked: that runs their files here. Check its folder with --consent.")
     return OK
 
 
@@ -185,17 +185,20 @@ def _export(context: CommandContext, options: argparse.Namespace) -> int:
 def _leave(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
     courses.get(options.what)
-    _stop_sharing(context, options.what)
+    shared = ", and what you shared is deleted" if _stop_sharing(context, options.what) else ""
     courses.leave(options.what)
-    context.say(f"The course {options.what} is gone from this computer. Runs and answers stay.")
+    context.say(f"The course {options.what} is gone from this computer{shared}. Runs and answers stay.")
     return OK
 
 
-def _stop_sharing(context: CommandContext, course: str) -> None:
+def _stop_sharing(context: CommandContext, course: str) -> bool:
+    """Deletes what is shared with a class; whether there was any."""
     sharing = Sharing(context.places.shared(course))
+    if not (board := sharing.board):
+        return False
     with site_connections(context.places) as connect:
-        if sharing.board:
-            sharing.leave(folder_of(course, sharing.board, connect))
+        sharing.leave(folder_of(course, board, connect))
+    return True
 
 
 def _board(context: CommandContext, options: argparse.Namespace) -> int:
@@ -220,8 +223,8 @@ def _board(context: CommandContext, options: argparse.Namespace) -> int:
 def _share(context: CommandContext, options: argparse.Namespace) -> int:
     course = Courses(context.places).followed("board")
     if options.stop:
-        _stop_sharing(context, course.id)
-        context.say("Nothing is shared any more, and what was shared is deleted.")
+        there = _stop_sharing(context, course.id)
+        context.say(f"Nothing is shared{' any more, and what was shared is deleted' if there else ''}.")
         return OK
     sharing = Sharing(context.places.shared(course.id), course.board)
     with site_connections(context.places) as connect:

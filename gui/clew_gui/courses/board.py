@@ -134,11 +134,12 @@ class Member(msgspec.Struct, kw_only=True):
 def line_of(
     history: History, state: RunState, spec: RunSpec, card: ExerciseCard, now: float, curves: bool
 ) -> BoardLine:
-    """What is shared of a run at the time ``now``."""
+    """What is shared of a run at the time ``now``; of one that has ended, as of its end."""
     metric = headline_metric(card)
+    when = round(min(history.fold.ended or now, now), 1)
     best = history.best(metric.name) if metric is not None else None
     return BoardLine(
-        time=round(now, 1),
+        time=when,
         exercise=spec.exercise,
         run=spec.run[:RUN_DIGITS],
         state=state,
@@ -146,7 +147,7 @@ def line_of(
         steps=steps if isinstance(steps := asked_settings(spec, card).get(STEPS), int) else 0,
         metric=metric.label if metric is not None else "",
         best=_plain(best.value) if best is not None else None,
-        goals={goal.id: round(now, 1) for goal in card.goals if check_goal(goal, history, card, spec).reached},
+        goals={goal.id: when for goal in card.goals if check_goal(goal, history, card, spec).reached},
         diverged=diverged_for_good(history) is not None,
         points=_points(history, metric.name) if curves and metric is not None else (),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -81,21 +83,25 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def class_view(
-    course: Course, cards: Sequence[ExerciseCard], members: Iterable[Member], handed: Iterable[HandedIn], now: float
+    course: Course, cards: Sequence[ExerciseCard], members: Collection[Member], handed: Iterable[HandedIn], now: float
 ) -> list[StudentRow]:
-    """The rows by name. What was handed in belongs to the member with the same account; where nobody has it, the row
-    has the name that the hand-in gives."""
+    """The rows by name. What was handed in belongs to the member with the same account, if only one has it, else to the
+    one with that account and name; where nobody has them, the row has the name that the hand-in gives."""
     files = list(handed)
     exercises = [card for card in cards if course.lesson_of(card.id) is not None]
     rows, strangers = [], dict[str, list[Member]]()
+    owners = Counter(member.owner for member in members if member.name)
     for member in members:
         if not member.name:  # Clew's first line has it
             strangers.setdefault(member.owner, []).append(member)
             continue
         mine = [one for one in files if one.owner == member.owner and member.owner]
-        mine = [one for one in mine if one.student == member.name] or mine  # several share an account in a lab room
+        if owners[member.owner] > 1:  # several share an account in a lab room
+            mine = [one for one in mine if one.student == member.name]
+        other = dict.fromkeys(one.student for one in mine if one.student != member.name)
         files = [one for one in files if one not in mine]
-        notes = (f"{member.strange} lines are not Clew's",) if member.strange else ()
+        notes = [f"{member.strange} lines are not Clew's"] if member.strange else []
+        notes += [f"handed in under another name: {name or 'none'}" for name in other]
         rows.append(
             StudentRow(
                 name=member.name,
@@ -131,9 +137,7 @@ def _cell(card: ExerciseCard, member: Member) -> Cell | None:
     if not runs:
         return None
     last = runs[-1].line
-    metric = headline_metric(card)
-    values = [one.line.best for one in runs if one.line.best is not None]
-    best = (min if metric is not None and metric.better == "lower" else max)(values, default=None)
+    best = _better(card)((one.line.best for one in runs if one.line.best is not None), default=None)
     reached = member.reached(card.id)
     times = tuple(sorted(reached[goal.id] for goal in card.goals if goal.id in reached))
     return Cell(last.state, best, times, min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
@@ -213,14 +217,21 @@ def _cell_words(cell: Cell | None, card: ExerciseCard) -> str:
     return ", ".join(filter(None, (state + done, best, goals)))
 
 
-def shared_curves(board: Board, rows: Sequence[StudentRow], exercise: str, names: bool) -> dict[str, RunOnBoard]:
-    """Everybody's latest run of an exercise whose curve is shared, by what the rows of ``class_table`` call them."""
+def shared_curves(board: Board, rows: Sequence[StudentRow], card: ExerciseCard, names: bool) -> dict[str, RunOnBoard]:
+    """Everybody's best run of an exercise whose curve is shared, by what the rows of ``class_table`` call them; none
+    that diverged, which would stretch the axis of all."""
     found = {}
     for number, row in enumerate(rows, 1):
         member = board.members.get(row.file)
-        if runs := [one for one in member.of(exercise) if one.line.points] if member is not None else []:
-            found[shown_name(row, number, names)] = runs[-1]
+        runs = member.of(card.id) if member is not None else []
+        if runs := [one for one in runs if one.line.points and not one.line.diverged and one.line.best is not None]:
+            found[shown_name(row, number, names)] = _better(card)(runs, key=lambda one: one.line.best)
     return found
+
+
+def _better(card: ExerciseCard) -> Callable[..., Any]:
+    metric = headline_metric(card)
+    return min if metric is not None and metric.better == "lower" else max
 
 
 # --- Hand-ins ---------------------------------------------------------------------------------------------------------
@@ -239,7 +250,7 @@ class Receipt(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The receipt for people."""
         end = f" You can replace it until {_clock(self.until)}." if self.until > self.time else ""
-        late = " It came after the time for it, so an earlier one stays as well." if 0 < self.until <= self.time else ""
+        late = " It came too late; one that came in time stays as well." if 0 < self.until <= self.time else ""
         return f"Handed in on {_clock(self.time)} as {self.file}, SHA-256 {self.sha256}.{late}{end}"
 
 

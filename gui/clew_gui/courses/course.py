@@ -72,11 +72,6 @@ class DataSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     file: str = ""
     address: str = ""
 
-    @property
-    def where(self) -> str:
-        """All that it says of the place, in words."""
-        return " or ".join(filter(None, (self.path, self.file, self.address))) or "no place is named"
-
 
 class Course(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One course. ``board`` and ``hand_in`` are folders that a class shares, as ``SITE:/path`` or as a path that is the
@@ -95,6 +90,16 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def assigned(self) -> Iterator[tuple[Lesson, Assigned]]:
         """All exercises with their lessons, in the course's order."""
         return ((lesson, one) for lesson in self.lessons for one in lesson.exercises)
+
+    def shown(self, text: str) -> str:
+        """A place with its site as it is called among a person's sites."""
+        place = read_place(text)
+        return f"{site_name(self.id, place.site)}:{place.path}" if place.site else text
+
+    def where(self, source: DataSource) -> str:
+        """All that the course says of the place of a data set, in words."""
+        file = f"a file {source.file}" if source.file else ""
+        return " or ".join(filter(None, (self.shown(source.path), file, source.address))) or "no place is named"
 
     def lesson_of(self, exercise: str) -> Lesson | None:
         """The lesson of an exercise; None if the course does not have it."""
@@ -232,7 +237,7 @@ def _as_assigned(card: ExerciseCard | None, course: Course, lesson: Lesson, one:
     text = f"## {lesson.title}\n\n{lesson.text.strip()}\n\n" if lesson.text and one is lesson.exercises[0] else ""
     for source in (source for source in course.data if source.name in card.datasets):
         digest = f", SHA-256 `{source.sha256}`" if source.sha256 else ""
-        text += f"Your course has {source.name} here: `{source.where}`{digest}.\n\n"
+        text += f"Your course has {source.name} here: `{course.where(source)}`{digest}.\n\n"
     return replace(
         card,
         chapter=lesson.title,

@@ -85,7 +85,8 @@ def from_files(files: Mapping[str, bytes], origin: str) -> CourseFiles:
         except ProblemError as error:
             found += error.problems
     if COURSE not in own:
-        raise problem("course.read", f"{origin} has no {COURSE}.", "Make one: clew course new DIR", origin)
+        hint = "Ask for it again, or make one: clew course new DIR"
+        raise problem("course.read", f"{origin} has no {COURSE}.", hint, origin)
     try:
         course = from_text(_text(own[COURSE], COURSE), list(sites), COURSE)
     except ProblemError as error:
@@ -161,6 +162,11 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
         asked = ", ".join(f"{name} {value}" for name, value in lesson.allocation.items())
         asked = f"Jobs ask for {asked}" if asked else ""
         yield ". ".join(filter(None, (f"Lesson {lesson.title}: {exercises}", until_words(lesson), asked)))
+        for one in lesson.exercises:
+            yield from (f"    {one.id} begins with {word}" for word in (one.preset, one.data) if word)
+            yield from (f"    {one.id} asks: {' '.join(question.split())}" for question in one.questions)
+            if one.goals is not None:
+                yield f"    {one.id} counts {', '.join(one.goals) or 'no goal'}"
     for name, site in found.sites.items():
         yield f"Site {site_name(course.id, name)}:"
         yield from (f"    {line}" for line in to_toml(site).rstrip().splitlines())
@@ -170,8 +176,8 @@ def what_it_adds(found: CourseFiles) -> Iterator[str]:
             data = found.files[name]
             yield f"    {name}, {len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}"
     if course.board:
-        yield f"Board of the class: {course.board}. Nothing is shared before you join it."
+        yield f"Board of the class: {course.shown(course.board)}. Nothing is shared before you join it."
     if course.hand_in:
-        yield f"Hand-ins go to {course.hand_in}, when you hand in."
+        yield f"Hand-ins go to {course.shown(course.hand_in)}, when you hand in."
     for source in course.data:
-        yield f"Data {source.name}: {source.where}. Nothing is downloaded."
+        yield f"Data {source.name}: {course.where(source)}. Nothing is downloaded."

@@ -93,8 +93,11 @@ class Courses:
         before, lines = self.find(found.course.id), list(what_it_adds(found))
         if before is None or before.found is None:
             return lines
+        if before.found.digest == found.digest:
+            return ["The course is open here as it is."]
         changes = ndiff(list(what_it_adds(before.found)), lines, charjunk=None)
-        return ["What is new begins with +, what goes with -.", *(line for line in changes if not line.startswith("?"))]
+        changed = [line for line in changes if not line.startswith("?")]
+        return ["What is new begins with +, what goes with -. Texts for reading are not listed.", *changed]
 
     def open(self, found: CourseFiles, consent: bool) -> bool:
         """Keep a course, replacing an earlier state of it as a whole, and follow it; returns whether it was new.
@@ -126,7 +129,7 @@ class Courses:
         store, own = site_store(self._places), self._folder / found.course.id
         names = (site_name(found.course.id, name) for name in found.sites)
         raise_all(
-            problem
+            msgspec.structs.replace(problem, hint="Remove that site first.", remedies=())
             for name in names
             if not (own / "known-sites" / f"{name}.toml").exists()  # then a person's changed copy is of the course's
             for problem in store.check_free(name)
@@ -168,7 +171,10 @@ class Courses:
             self.use("")
         if opened.found is not None:
             consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))
+        store = site_store(self._places)
         with os_refused("course.write", f"{opened.folder} cannot be removed", where=course):
+            for site in (opened.folder / "known-sites").glob("*.toml"):
+                (store.folder / site.name).unlink(missing_ok=True)  # a person's own copy, as with an account
             shutil.rmtree(opened.folder)
 
 

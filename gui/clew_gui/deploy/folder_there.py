@@ -169,8 +169,8 @@ def append(folder: Path, name: str, offset: int, data: bytes) -> "dict[str, Any]
         state = os.fstat(handle)
         if hasattr(os, "fchmod"):
             _posix.fchmod(handle, _OWN_MODE)  # whatever the umask has left
-        if state.st_size == offset:
-            file.write(data)
+        while state.st_size == offset and data:  # a full disk takes a part, then says so
+            data = data[file.write(data) :]
         return {"size": os.fstat(handle).st_size}
 
 

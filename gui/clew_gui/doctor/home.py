@@ -129,7 +129,7 @@ def protected(diagnosis: Diagnosis) -> CheckResult:
         for place in found:
             SharedFolder(place, lambda: diagnosis.connection).checked()
     except ProblemError as error:
-        return wrong(error.problems[0].text, error.problems[0].hint, error.problems[0].code)
+        return note(error.problems[0].text, error.problems[0].hint)
     paths = " and ".join(place.path for place in found)
     return fine(f"Each student can write to {paths}, and only the teacher reads it.")
 

@@ -277,7 +277,7 @@ def _recognise(output: Output, refusals: Sequence[Refusal]) -> Problem:
     said = " / ".join(line.strip() for line in output.said.splitlines() if line.strip())[:400]
     for refusal in refusals:
         if re.search(refusal.pattern, output.said, re.IGNORECASE):
-            text = f"{refusal.text} It said: {said}"
+            text = f"{refusal.text} It said: {said}{'' if said.endswith(('.', '!')) else '.'}"
             return Problem(f"scheduler.{refusal.code}", text, refusal.hint, refusal.where)
     text = (
         f"The scheduler did not accept the job: {said}"

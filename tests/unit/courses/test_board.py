@@ -394,6 +394,36 @@ def test_a_group_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "board").exists()
 
 
+def test_a_disk_that_is_full_is_said_and_not_called_damage(
+    folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fdopen, room = os.fdopen, [3]
+
+    class Full:
+        """A file on a disk with room for three bytes."""
+
+        def __init__(self, handle: int, *words: object, **more: object) -> None:
+            self._handle = handle
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            os.close(self._handle)
+
+        def write(self, data: bytes) -> int:
+            if not room[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            written = os.write(self._handle, data[: room[0]])
+            room[0] -= written
+            return written
+
+    monkeypatch.setattr(folder_there.os, "fdopen", Full)
+    with pytest.raises(ProblemError, match="No space left on device"):
+        folder.append("a.zip", 0, b"hand-in")
+    monkeypatch.setattr(folder_there.os, "fdopen", fdopen)
+
+
 def test_a_hand_in_arrives_whole_and_replaces_the_earlier_one(tmp_path: Path, folder: SharedFolder) -> None:
     for data in (b"first", b"second" * 1_000_000):
         (tmp_path / "h.zip").write_bytes(data)
@@ -581,6 +611,10 @@ def test_a_run_that_diverged_is_shared_as_such_and_believed() -> None:
     ):
         history.feed(1, event)
     line = line_of(history, RunState.FAILED, spec, card, NOW, curves=True)
+    assert line.time == NOW
+    history.feed(1, State(state=RunState.FAILED, time=NOW - 60))
+    ended = line_of(history, RunState.FAILED, spec, card, NOW, curves=True)
+    assert ended.time == NOW - 60, "the run that ended last is the latest, whenever it is shared"
     member = Member(file="f", owner="o", runs={})
     fold_line(member, msgspec.json.encode(line), NOW)
     assert (member.strange, member.stuck()) == (0, "diverged")

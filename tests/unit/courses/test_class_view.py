@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from clew_gui.commands.main import main
-from clew_gui.courses.board import Member, fold_line
+from clew_gui.courses.board import Board, BoardLine, Member, fold_line
 from clew_gui.courses.class_view import (
     HandedIn,
     HandInFolder,
@@ -20,6 +20,7 @@ from clew_gui.courses.class_view import (
     class_table,
     class_view,
     send_hand_in,
+    shared_curves,
 )
 from clew_gui.courses.course import Assigned, Course, Lesson, applied
 from clew_gui.courses.shared_folder import SharedFolder
@@ -160,6 +161,36 @@ def test_the_table_joins_board_and_hand_ins_by_account() -> None:
     assert lines[2][heads.index("Handed in")] == "Softmax: ALTERED, 0 of 2, 2 h late"
 
 
+def seen(name: str, owner: str, *runs: BoardLine) -> Member:
+    member = Member(file=f"{name}.board", owner=owner, runs={})
+    for line in (BoardLine(time=1.0, name=name), *runs):
+        fold_line(member, msgspec.json.encode(line), 99.0)
+    return member
+
+
+def test_a_hand_in_of_a_shared_account_is_in_nobody_elses_row() -> None:
+    handed = [HandedIn("a.zip", "Softmax", "lab", 1.0, "", "as recorded", True, "Anna", "1 of 2")]
+    cards = applied(COURSE, load_builtin()).exercises
+    rows = class_view(COURSE, cards, [seen("Eve", "lab"), seen("Zoe", "lab")], handed, 9.0)
+    assert [(row.name, len(row.handed)) for row in rows] == [("Anna", 1), ("Eve", 0), ("Zoe", 0)]
+    (row,) = class_view(COURSE, cards, [seen("Pia", "lab")], handed, 9.0)
+    assert (row.name, len(row.handed), row.notes) == ("Pia", 1, ("handed in under another name: Anna",))
+
+
+def test_the_race_shows_everybodys_best_run_and_none_that_diverged(folder: SharedFolder) -> None:
+    card = next(card for card in applied(COURSE, load_builtin()).exercises if card.id == "softmax")
+    lines = [
+        BoardLine(time=5.0, exercise="softmax", run="a", best=0.9, points=((1, 0.9),)),
+        BoardLine(time=6.0, exercise="softmax", run="b", best=0.5, points=((1, 0.5),)),
+        BoardLine(time=7.0, exercise="softmax", run="c", best=0.95, points=((1, 1e20),), diverged=True),
+    ]
+    board = Board(folder)
+    board.members["Ada.board"] = seen("Ada", "ada", *lines)
+    rows = class_view(COURSE, [card], board.members.values(), [], 9.0)
+    (run,) = shared_curves(board, rows, card, names=True).values()
+    assert run.line.run == "a"
+
+
 SQUEUE = "7|RUNNING|None|node1|2026-12-02T10:00:00|2026-12-02T11:00:00|1:00:00|1|a\n"
 WAITS = "|PENDING|Resources||2026-12-0{}T11:00:00|2026-12-08T12:00:00|1:00:00|1|b\n"
 
@@ -228,7 +259,7 @@ def test_without_a_reservation_nobody_asks_for_a_queue() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--html", "x.html", "--csv", "x.csv"], "must be named for --html and --csv"),
+        (["--html", "x.html", "--csv", "x.csv"], "must be named for --html"),
         (["handins", "--no-names"], "cannot be used with --no-names"),
         (["--json", "--no-names"], "--json has the names"),
         ([], "No course with a board is followed here"),

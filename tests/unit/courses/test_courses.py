@@ -120,7 +120,7 @@ def test_the_text_of_a_lesson_begins_the_guide_of_its_first_exercise() -> None:
 
 def test_the_guide_says_where_the_data_of_the_course_are() -> None:
     cards = {card.id: card for card in applied(course(), load_builtin()).exercises}
-    assert "Your course has mnist here: `cluster:/course/mnist.npz`" in cards["softmax"].guide
+    assert "Your course has mnist here: `dl-2026-cluster:/course/mnist.npz`" in cards["softmax"].guide
     assert "Your course has" not in cards["linear-regression"].guide
 
 
@@ -453,6 +453,9 @@ def test_an_update_says_what_is_new_and_what_goes(home: Places) -> None:
     assert [line.split()[1] for line in words if line.startswith("+")] == ["prologue", "exercises/own.py,"]
     assert sum(line.startswith("-") for line in words) == 2
     assert any(line.startswith("  Site dl-2026-cluster") for line in words)
+    asks = files_of({"course.toml": COURSE.replace('["Why?"]', '["Why?", "And how?"]').encode()})
+    assert [line for line in courses.what_it_adds(asks) if line.startswith("+")] == ["+     softmax asks: And how?"]
+    assert courses.what_it_adds(first) == ["The course is open here as it is."]
 
 
 def test_leaving_a_course_that_cannot_be_read_deletes_what_was_shared(user: Places, tmp_path: Path) -> None:
@@ -477,6 +480,17 @@ def test_a_followed_course_that_cannot_be_read_is_said_and_can_be_left(home: Pla
     assert class_folders("dl-2026-cluster", home) == []  # the doctor examines the site all the same
     courses.leave("dl-2026")
     assert courses.current() is None
+
+
+def test_a_course_opens_again_after_it_was_left_with_an_account(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    store = site_store(home)
+    store.save("dl-2026-cluster", msgspec.structs.replace(store.load("dl-2026-cluster"), user="ada"), replace=True)
+    courses.leave("dl-2026")
+    assert "dl-2026-cluster" not in site_store(home).known()
+    courses.open(files_of(), consent=True)
+    assert courses.current_id == "dl-2026"
 
 
 def test_a_site_without_an_account_is_named_until_it_has_one(home: Places) -> None:

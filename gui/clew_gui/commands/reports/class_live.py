@@ -11,12 +11,13 @@ from rich.table import Table
 
 from clew_gui.commands.agent_program import cards
 from clew_gui.commands.context import FAILED, OK, CommandContext
+from clew_gui.commands.reports.report import write_text
 from clew_gui.commands.sites.connections import site_connections
 from clew_gui.courses.class_view import EACH_S, ClassReader, StudentRow, class_table, class_words, shortened
 from clew_gui.courses.shared_folder import folder_of
 from clew_gui.courses.store import Courses
 from clew_gui.reports.check import HandinVerdict
-from clew_shared.base.harmless import on_one_line
+from clew_shared.base.harmless import csv_text, on_one_line
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 
@@ -55,7 +56,9 @@ def _show(
         about = {"course": reader.course.id, "time": time.time(), "queue": reader.queue, "more": reader.more}
         context.say_json(about | {"students": rows})
         return
-    heads, *lines = class_table(rows, known, names=not options.no_names)
+    heads, *lines = texts = class_table(rows, known, names=not options.no_names)
+    if options.csv:
+        write_text(Path(options.csv).expanduser(), csv_text(texts))
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for cells in lines:
         table.add_row(*map(on_one_line, cells))

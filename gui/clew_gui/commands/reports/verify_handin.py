@@ -79,7 +79,7 @@ def verify_handin(context: CommandContext, argv: Sequence[str]) -> int:
         for goal in verdict.facts.goals if verdict.ok else ():
             context.say(on_one_line(f"[{mark_of(goal, verdict.unconfirmed)}] {goal.text} ({goal.sentence})"))
         if verdict.ok and verdict.unconfirmed:
-            context.say("[?]: reached by values that were handed in, but not by those that came out here.")
+            context.say("[?]: reached by the values that were handed in, not by the steps trained again here.")
         who, runs = verdict.facts.student or "nobody", verdict.facts.runs
         how = f"{'' if verdict.ok else 'NOT '}as {'it was' if len(runs) == 1 else 'they were'} recorded"
         page = "" if verdict.page_checked or not verdict.ok else "; the page was not checked"
@@ -100,13 +100,13 @@ def class_(context: CommandContext, argv: Sequence[str]) -> int:
     parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", help=about)
     _add_checks(parser)
     parser.add_argument("--html", metavar="FILE", help="write the table as a page")
-    parser.add_argument("--csv", metavar="FILE", help="write the table as CSV")
+    parser.add_argument("--csv", metavar="FILE", help="write the table as CSV, of the course's class as well")
     parser.add_argument("--live", action="store_true", help="the course's class, looked at each minute")
     parser.add_argument("--json", action="store_true", help="the course's class as one line of JSON")
     parser.add_argument("--no-names", action="store_true", help="the course's class without names, for a projector")
     options = parser.parse_args(list(argv))
     of_course = options.folder is None
-    stray = ("html", "csv") if of_course else ("live", "json", "no_names")
+    stray = ("html",) if of_course else ("live", "json", "no_names")
     if wrong := [f"--{name.replace('_', '-')}" for name in stray if getattr(options, name)]:
         text = (
             f"A folder of hand-ins {'must be named for' if of_course else 'cannot be used with'} {' and '.join(wrong)}."

@@ -140,7 +140,9 @@ class CourseActions(QObject):
 
     def _ask_to_leave(self, course: str) -> None:
         """Asks first: sites go, and what was shared is deleted on the board before anything else."""
-        title, sentence = f"Leave {course}?", "Its exercises and sites go, and what you shared is deleted. Runs stay."
+        found = self._courses.get(course).found
+        title = f"Leave {found.course.title if found is not None else course}?"
+        sentence = "Its exercises and sites go, and what you shared is deleted. Runs stay."
         dialog = Question(self._window, self._window.appearance, title, sentence, "Leave", danger=True)
         dialog.accepted.connect(partial(self._leave, course))
         dialog.open()
@@ -185,8 +187,10 @@ class CourseActions(QObject):
         messages.show_note(f"Handing in to {course.hand_in}…")
 
         def failed(problems: Sequence[Problem]) -> None:
-            messages.show_problems(problems)
-            save()
+            said = f"{' '.join(map(str, problems))} You can save the file, and hand it in in another way."
+            question = Question(self._window, self._window.appearance, "It could not be handed in", said, "Save…")
+            question.accepted.connect(save)
+            question.open()
 
         call_elsewhere(self, "hand in", send, lambda receipt: messages.show_note(receipt.words), failed)
         return True
@@ -204,7 +208,7 @@ class CourseActions(QObject):
         name.setAccessibleName("Name on the board")
         curves = QCheckBox("Share the curves of my runs as well")
         curves.setChecked(member is not None and member.curves)
-        window, title = self._window, "Share with your class?"
+        window, title = self._window, "Share with your class?" if member is None else "You share with your class"
         stop = Button(window.appearance, "Stop sharing", "quiet", "stop")
         content = (name, curves, *((stop,) if sharing.board else ()))
         sentence = f"{course.title}: {_SHARED}"
@@ -285,7 +289,10 @@ class CoursesDialog(FittedDialog):
         super().__init__(window, "Courses", "The lab at the left follows one course, or shows all exercises.")
         follows = courses.current_id
         entries = [("", "All exercises")]
-        entries += [(one.id, one.found.course.title if one.found is not None else one.id) for one in courses.all()]
+        entries += [
+            (one.id, one.found.course.title if one.found is not None else f"{one.id}, which cannot be read")
+            for one in courses.all()
+        ]
         for course, title in entries:
             buttons = []
             for words, act in (("Follow", use), ("Leave", leave))[: 2 if course else 1]:

@@ -106,7 +106,7 @@ class WhereForm(QWidget):
     def _edited(self) -> None:
         self.form.show_problems(check_allocation(self.allocation()))
         changes = len(self.changes())
-        self.fold.say(f"{changes} changed" if changes else "as usual there")
+        self.fold.say(f"{changes} changed" if changes else "as usual")
         if self.problems():
             self.fold.unfold()
         self.changed.emit()

@@ -166,7 +166,7 @@ class ClassTab(Tab):
         card = model.cards.get(self._exercise, model.card)
         metric = headline_metric(card)
         names, board = self.names.isChecked(), self._reader.board if self._reader is not None else None
-        found = shared_curves(board, self._rows, card.id, names) if board is not None else {}
+        found = shared_curves(board, self._rows, card, names) if board is not None else {}
         curves = {name: one.line.points for name, one in found.items()}
         plot = class_race(curves, metric, self._student) if metric is not None else None
         return f"{card.title}: {plot.title if plot is not None else 'nobody shares a curve yet'}", plot

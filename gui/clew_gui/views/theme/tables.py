@@ -10,11 +10,15 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QTableWidget, QTableWid
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_WIDEST = 260
+"""Pixels; what is longer ends with dots."""
+_LONG = 30
+"""Characters of a text that may have no room."""
 
 
 class ReadOnlyTable(QTableWidget):
     """Rows of texts under heads; each column is as wide as its texts, and a bar moves what has no room. With ``whole``
-    it is as high as all of its rows."""
+    it is as high as all of its rows, and no column is wider than ``_WIDEST``."""
 
     def __init__(self, name: str, whole: bool = False) -> None:
         super().__init__()
@@ -31,6 +35,8 @@ class ReadOnlyTable(QTableWidget):
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setResizeContentsPrecision(60)
+        if whole:
+            self.horizontalHeader().setMaximumSectionSize(_WIDEST)
 
     def fill(self, texts: Sequence[Sequence[str]]) -> None:
         """Show these rows, of which the first are the heads; the first column is left-aligned, numbers follow."""
@@ -43,6 +49,7 @@ class ReadOnlyTable(QTableWidget):
             for place, text in enumerate(line):
                 item = QTableWidgetItem(text)
                 item.setTextAlignment(_RIGHT if place else _LEFT)
+                item.setToolTip(text if len(text) > _LONG else "")
                 if number:
                     self.setItem(number - 1, place, item)
                 else:
