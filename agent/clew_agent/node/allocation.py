@@ -6,13 +6,13 @@ import logging
 import math
 import os
 import re
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.problem import Problem
 
 _log = logging.getLogger(__name__)
@@ -102,13 +102,10 @@ def read_allocation(environment: Mapping[str, str] = os.environ) -> Allocation:
 
 
 def _job(text: str, found: list[Problem]) -> str:
-    try:
-        known = not text or str(uuid.UUID(text)) == text
-    except ValueError:
-        known = False
-    if not known:
-        found.append(_bad(JOB, text, "that is not a UUID"))
-    return text if known else ""
+    if not text or is_uuid(text):
+        return text
+    found.append(_bad(JOB, text, "that is not a UUID"))
+    return ""
 
 
 def _folder(text: str, found: list[Problem]) -> Path | None:

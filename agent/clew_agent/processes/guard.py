@@ -39,7 +39,7 @@ from clew_shared.base.harmless import say
 from clew_shared.base.places import find_places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.journal.events import Attempt, Event, State
-from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter, Record, read_journal
+from clew_shared.journal.files import JOURNAL_FORMAT, JournalWriter, Record, first_attempt, read_journal
 from clew_shared.journal.lifecycle import RunFold, RunState
 from clew_shared.journal.run_folder import RunFolder, final_files
 from clew_shared.spec import RunSpec, read_spec
@@ -126,9 +126,8 @@ def _clear_earlier(folder: RunFolder, attempt: int) -> None:
     """Remove what earlier attempts left on this computer whose trainer and guard were both killed: scratch files, and
     what was to find their other processes. What another computer has left is its own."""
     for number in (one for one in folder.attempts() if one < attempt):
-        first = next(iter(read_journal(folder.journal(number))), None)
-        begun = first.event if isinstance(first, Record) else None
-        if isinstance(begun, Attempt) and begun.boot and begun.boot == operating_system.boot_id():
+        begun = first_attempt(folder.journal(number))
+        if begun is not None and begun.boot and begun.boot == operating_system.boot_id():
             checkpoints.clear(folder, number)
             end_left(folder, number)
             remove_spool(folder, number)

@@ -12,8 +12,8 @@ import msgspec
 from clew_agent.catalogue.catalogue import CatalogueSource
 from clew_agent.node.allocation import Allocation
 from clew_agent.supervisor.run_manager import RunManager
-from clew_agent.supervisor.run_registry import is_run_id
 from clew_agent.trainer.spec_check import combine
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.spec import RunSpec, read_spec
 
@@ -89,7 +89,7 @@ class JobRunStarter:
 
     def _handle(self, name: str, catalogue: CatalogueSource) -> None:
         path = (self._runs or Path()) / name
-        if not is_run_id(path.stem):
+        if not is_uuid(path.stem):
             self._handled.add(name)
             _log.error("%s names no run: the file name must be the run's UUID.", path)
             return

@@ -20,12 +20,13 @@ from clew_agent.processes import guard_mark
 from clew_agent.processes.guard import open_end
 from clew_agent.supervisor.launcher import Launcher, is_guarded, is_trainer
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord, RunQueue
-from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
+from clew_agent.supervisor.run_registry import RunRegistry
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.trainer.resuming import still_going_on
 from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.foreign import from_json
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
@@ -67,7 +68,7 @@ class RunManager:
         before = read_record(record)
         self._queue = RunQueue(devices, before)
         self._to_kill: dict[str, float] = {}
-        self._discarded = {run for run in before.discarded if is_run_id(run)}
+        self._discarded = {run for run in before.discarded if is_uuid(run)}
         """Runs that nobody keeps, whose folders go as soon as their processes have gone."""
         self._cancelled: dict[str, RunSpec] = {}
         self._begun = dict(before.begun)
@@ -129,7 +130,7 @@ class RunManager:
         A run that was taken out of the queue stays out: a request that is repeated after a cut must not undo what a
         person has decided meanwhile. ``resume`` queues it again.
         """
-        if not is_run_id(spec.run):
+        if not is_uuid(spec.run):
             raise problem("spec.run", f"A run is named by a UUID, got {spec.run[:64]!r}.", where="run")
         known = self.registry.find(spec.run)
         if known is not None:
@@ -429,7 +430,7 @@ class RunManager:
         """List the runs again that left the queue of an earlier agent before they began."""
         for spec in cancelled:
             tracked = TrackedRun(self.registry.place(spec.run), spec, spec.run)
-            if is_run_id(spec.run) and not tracked.folder.attempts():
+            if is_uuid(spec.run) and not tracked.folder.attempts():
                 tracked.cancelled = True
                 self._cancelled[spec.run] = spec
                 self.registry.add(tracked)

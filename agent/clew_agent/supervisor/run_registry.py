@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from clew_agent.supervisor.tracked_run import TrackedRun
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.spec import RunSpec, read_spec
@@ -106,7 +106,7 @@ class RunRegistry:
         if found is not None:
             return found
         folder = self.place(run)
-        if not (self._out or is_run_id(run)) or not (folder.attempts() or self._mine(run)):
+        if not (self._out or is_uuid(run)) or not (folder.attempts() or self._mine(run)):
             return None
         tracked = self._read(folder, run)
         self._foreign.discard(run)
@@ -161,7 +161,7 @@ class RunRegistry:
             self.remove(run)  # someone removed its folder
         self._look_at_resting()
         known = self.runs.keys() | self._foreign | set(self._unread)
-        self._unread.extend(sorted(name for name in names - known if is_run_id(name)))
+        self._unread.extend(sorted(name for name in names - known if is_uuid(name)))
 
     def _look_at_resting(self) -> None:
         """Looks at the runs that rest: someone else may have continued one of them, from a command line."""
@@ -217,11 +217,3 @@ class RunRegistry:
         self._followed.discard(tracked.run)
         self._foreign.add(tracked.run)
         self.touch()
-
-
-def is_run_id(text: str) -> bool:
-    """Whether ``text`` is a UUID in its usual form; only such a name ever becomes part of a path."""
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False

@@ -47,7 +47,7 @@ def environment(places: Places) -> dict[str, str]:
 
 def cache_folder(places: Places) -> Path:
     """The folder for this processor and this TensorFlow."""
-    words = (_version("tensorflow"), _version("tensorflow-cpu"), platform.machine(), _processor())
+    words = (version_of("tensorflow"), version_of("tensorflow-cpu"), platform.machine(), _processor())
     return places.private / "xla" / hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
@@ -121,7 +121,8 @@ def _checksum_file(path: Path) -> Path:
     return path.with_suffix(".crc32")
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """The version of an installed package, read without importing it; empty if there is none."""
     from importlib import metadata  # late: the supervisor imports this module and must be ready at once
 
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from importlib import metadata
 from pathlib import Path
 
 from clew_agent.catalogue.lookup import likely_hash, quick_card
 from clew_agent.node.allocation import read_allocation
 from clew_agent.node.devices import given
+from clew_agent.trainer.compile_cache import version_of
 from clew_agent.trainer.resuming import AttemptStart, find_start
 from clew_agent.trainer.spec_check import planned_steps
 from clew_shared import __version__
@@ -67,16 +67,9 @@ def software() -> dict[str, str]:
     """Returns what the numbers depend on: versions, read without importing any of it, and the processor."""
     found = {"clew": __version__, "python": platform.python_version(), "processor": operating_system.processor()}
     for name, packages in {"tensorflow": _TENSORFLOW, "keras": ("keras",), "numpy": ("numpy",)}.items():
-        version = next((one for one in map(_version, packages) if one), "")
+        version = next((one for one in map(version_of, packages) if one), "")
         found |= {name: version} if version else {}
     return found
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _short_text(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import uuid
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import NamedTuple
@@ -13,6 +12,7 @@ import msgspec
 
 from clew_gui.base.checked_text import is_module
 from clew_gui.schedulers.allocation import AllocationRequest, check_allocation, seconds_asked
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.problem import Problem, raise_all
 
 DIRECTIVE_VALUE = r"[A-Za-z0-9_.,:=@%+/&|*\[\]-]{1,200}"
@@ -211,7 +211,7 @@ def short_name(job: str) -> str:
 def check_job(job: JobSpec, directives: Directives | None) -> None:
     """Raise ``ProblemError`` with everything that is wrong in ``job`` for a scheduler with these ``directives``."""
     found = check_allocation(job.allocation)
-    found += [_wrong("job", "The job's id", job.job)] if not _is_uuid(job.job) else []
+    found += [_wrong("job", "The job's id", job.job)] if not is_uuid(job.job) else []
     found += [_wrong("folder", "The job's folder", job.folder)] if not _is_folder(job.folder) else []
     if not job.agent or not all(_is_argument(word) for word in (*job.agent, *job.launch)):
         found.append(_wrong("agent", "The agent's command", " ".join(job.agent)))
@@ -248,13 +248,6 @@ def _check_variable(name: str, value: str) -> list[Problem]:
         text = f"The variable {name} looks like a secret; a job's environment can be read by others."
         return [Problem("job.secret", text, where="environment")]
     return []
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False
 
 
 def _is_folder(text: str) -> bool:

@@ -4,6 +4,7 @@ strangers."""
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import PurePosixPath
 
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[1-9¹²³]) *(\..*)?", re.IGNORECASE | re.DOTALL)
@@ -21,6 +22,14 @@ def why_unsafe(name: str) -> str:
     if name[-1] in ". ":
         return "it ends with a dot or a space, which Windows leaves out"
     return "Windows takes it for a device" if _DEVICES.fullmatch(name) else ""
+
+
+def is_uuid(text: str) -> bool:
+    """Whether ``text`` is a UUID in its usual form: no other id ever becomes part of a path."""
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
 
 
 def safe_path(path: str) -> bool:

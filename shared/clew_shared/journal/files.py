@@ -103,14 +103,13 @@ def ends_sealed(path: Path, read: int) -> bool:
     return bool(found) and isinstance(found[-1].event, Seal) and found[-1].offset + found[-1].size == read
 
 
-def read_journal(path: Path, offset: int = 0) -> Iterator[Record | Damage]:
-    """Everything in the journal file from ``offset`` (the start of a frame) to its present end.
+def read_journal(path: Path) -> Iterator[Record | Damage]:
+    """Everything in the journal file to its present end.
 
     A frame that is cut at the end comes last, as ``Damage`` with ``tail``. Raises ``OSError`` as it comes.
     """
-    reader = FrameReader(offset)
+    reader = FrameReader()
     with path.open("rb") as file:
-        file.seek(offset)
         while chunk := file.read(_CHUNK):
             yield from reader.feed(chunk)
     yield from reader.finish()

@@ -25,12 +25,13 @@ from clew_agent.supervisor import run_manager as manager_module
 from clew_agent.supervisor.launcher import Launcher
 from clew_agent.supervisor.run_manager import RunManager, write_refused
 from clew_agent.supervisor.run_queue import QueueEntry, QueueRecord
-from clew_agent.supervisor.run_registry import RunRegistry, is_run_id
+from clew_agent.supervisor.run_registry import RunRegistry
 from clew_agent.supervisor.tracked_run import TrackedRun
 from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.trainer.spec_check import check_spec, combine, recorded_revision
 from clew_agent.wire.long_polls import Caller, LongPolls
 from clew_shared.base import operating_system
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError
 from clew_shared.base.remedies import list_all, set_to
@@ -162,7 +163,7 @@ A_UUID = uuid.UUID("9b7d3c52-5f0e-4a7e-8c1d-2f6a9be0c3d4")
     ],
 )
 def test_only_a_uuid_in_its_usual_form_names_a_run(text: str, good: bool) -> None:
-    assert is_run_id(text) is good
+    assert is_uuid(text) is good
 
 
 def make_run(runs: Path, **changes: object) -> RunFolder:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import PurePosixPath
@@ -26,6 +25,7 @@ from clew_gui.session.run_record import RunLine, RunRecord, run_record
 from clew_gui.sites.site_connection import SiteConnection, open_connection
 from clew_gui.sites.store import site_store
 from clew_gui.ssh.prompts import AskOnce, headless_prompter
+from clew_shared.base.file_names import is_uuid
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.reading import read_run, summary
@@ -155,7 +155,7 @@ def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -
             raise problem("fetch.folder", f"There is no folder {word} on {connection.title}.", "Check the path.", word)
         yield done.out.rstrip("\n")
         return
-    names = [name for name in connection.run(("sh", "-c", _LIST, "sh", runs)).out.split() if _is_run(name)]
+    names = [name for name in connection.run(("sh", "-c", _LIST, "sh", runs)).out.split() if is_uuid(name)]
     chosen = [name for name in names if name.startswith(word)]
     if word and not chosen and of_job:
         chosen = [name for name in names if name in of_job]
@@ -195,7 +195,7 @@ def _read_spec(connection: SiteConnection, folder: str, found: RunThere | Proble
         raise problem("fetch.folder", f"{folder} on {title} is no run folder: it has no spec.toml.", "", folder)
     file = f"{folder}/spec.toml"
     spec = from_toml(found.spec, file)
-    if not _is_run(spec.run):
+    if not is_uuid(spec.run):
         raise problem("fetch.run", f"The spec in {file} names no run.", "The run's own folder has one.", folder)
     return There(folder, spec, found.attempts)
 
@@ -209,13 +209,6 @@ def _is_from_here(context: CommandContext, record: RunRecord, run: str, asked_fo
         hint = f"Come back to it: clew attach {run[:8]}"
         raise problem("fetch.job", f"The run {run[:8]} was sent from here.", hint, run)
     return from_here
-
-
-def _is_run(name: str) -> bool:
-    try:
-        return str(uuid.UUID(name)) == name
-    except ValueError:
-        return False
 
 
 # --- Bringing it ------------------------------------------------------------------------------------------------------
