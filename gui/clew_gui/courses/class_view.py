@@ -165,8 +165,7 @@ def ask_queue(course: Course, connection: SiteConnection, now: float) -> LessonQ
     """The queue of the lesson that is on; None where no lesson names one. Raises ``ProblemError``."""
     if (asked := queue_at(course, now)) is None:
         return None
-    name, command = asked.reservation or asked.partition, connection.scheduler.ask_queue(asked)
-    jobs = connection.scheduler.queue(connection.run(command)) if command is not None else None
+    name, jobs = asked.reservation or asked.partition, connection.ask(connection.scheduler.queue(asked))
     if jobs is None:
         return LessonQueue(name)
     waiting = [job for job in jobs if job.phase in WAITING]

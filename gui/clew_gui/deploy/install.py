@@ -194,7 +194,7 @@ def put_launcher(connection: SiteConnection, text: str, report: Callable[[str], 
     """Write it there, so that it appears whole. Where that cannot be done it is said: no run of Clew's needs it."""
     path = connection.layout().launcher
     done = connection.run(("sh", "-c", _PUT, "sh", path), stdin=text.encode())
-    if done.late or done.code:
+    if done.failed:
         said = done.err.strip().splitlines()[-1:] or ["it did not answer"]
         report(
             f"{path} could not be written on {connection.title}, which only job scripts of your own need: {said[0]}."

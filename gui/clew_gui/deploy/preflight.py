@@ -41,11 +41,10 @@ def check_time(connection: SiteConnection, allocation: AllocationRequest) -> Non
 
     Where the scheduler does not report its limits, the job is sent.
     """
-    command = connection.scheduler.ask_partitions()
-    if command is None or not seconds_asked(allocation):
+    if not seconds_asked(allocation):
         return
-    output = connection.run(command, timeout=_LIMITS_S)
-    found = time_problem(connection.scheduler.partitions(output), allocation)
+    partitions = connection.ask(connection.scheduler.partitions(), _LIMITS_S)
+    found = time_problem(partitions or (), allocation)
     raise_all([found] if found is not None else [])
 
 

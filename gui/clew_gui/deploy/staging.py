@@ -63,7 +63,7 @@ def _own_path(connection: SiteConnection, path: str) -> str:
         hint = "It begins with / or ~/, such as site:/data/mnist.npz, and has no .. in it."
         raise problem("staging.path", f"{path!r} is not a path on {connection.title}.", hint, connection.name)
     done = connection.run(("sh", "-c", _EXISTS, "sh", path))
-    if done.late or done.code or not done.out.strip():
+    if done.failed or not done.out.strip():
         text = f"There is no {path} on {connection.title} that you can read."
         raise problem(
             "staging.absent", text, "Check its name. Without site: it is a path of this computer.", connection.name
@@ -98,7 +98,7 @@ def _look(connection: SiteConnection, source: Upload, folder: str, part: str, da
     listed = "".join(f"{digest}  {name}\n" for name, digest in source.files.items())
     done = connection.work(("sh", "-c", _script("look_there.sh"), "sh", *asked), stdin=listed.encode())
     answers = {word: rest for word, _, rest in (one.partition(" ") for one in done.out.splitlines())}
-    if done.late or done.code:
+    if done.failed:
         raise _no_answer(connection, source, done)
     return _Found(answers.get("there", ""), _number(answers.get("part"), 0), _kibibytes(answers.get("free")))
 

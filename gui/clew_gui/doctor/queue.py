@@ -65,10 +65,9 @@ def partition(diagnosis: Diagnosis) -> CheckResult:
 
 def _find_partitions(diagnosis: Diagnosis) -> None:
     dialect = diagnosis.scheduler
-    if (command := dialect.ask_partitions()) is not None:
-        diagnosis.partitions = dialect.partitions(diagnosis.connection.run(command))
-    if (command := dialect.ask_gpus()) is not None:
-        gpus = dialect.most_gpus(diagnosis.connection.run(command))
+    diagnosis.partitions = diagnosis.connection.ask(dialect.partitions()) or ()
+    if (question := dialect.most_gpus()) is not None:
+        gpus = diagnosis.connection.ask(question)
         diagnosis.partitions = tuple(msgspec.structs.replace(one, gpus=gpus) for one in diagnosis.partitions)
 
 
@@ -123,10 +122,9 @@ def account(diagnosis: Diagnosis) -> CheckResult:
     exported = "" if diagnosis.site.allocation.account else diagnosis.connection.account()
     named = diagnosis.site.allocation.account or exported
     source = f", which {diagnosis.scheduler.account_variable} names there" if exported else ""
-    command = diagnosis.scheduler.ask_accounts()
-    if command is None:
+    mine = diagnosis.connection.ask(diagnosis.scheduler.accounts())
+    if mine is None:
         return fine(f"Jobs are charged to {named}{source}." if named else "The site names none.")
-    mine = diagnosis.scheduler.accounts(diagnosis.connection.run(command))
     if not mine:
         text = "The site keeps no accounts that can be asked"
         return fine(f"{text}; jobs are charged to {named}{source}." if named else f"{text}.")
@@ -146,7 +144,7 @@ def request(diagnosis: Diagnosis) -> CheckResult:
         return untried(text, check_node(diagnosis.name))
     spec = diagnosis.connection.job(str(uuid.uuid4()), diagnosis.connection.layout().job("doctor"), ("true",))
     done = diagnosis.connection.run(command, stdin=dialect.script(spec).encode())
-    if done.code == 0 and not done.late:
+    if not done.failed:
         return fine(f"{dialect.label} would take such a job into its queue: {summary(diagnosis.site.allocation)}.")
     found = dialect.submitted(Output(done.code or 1, "", done.said, done.late)).problem
     if found is None:

@@ -72,8 +72,7 @@ def _connects(diagnosis: Diagnosis, port: int) -> bool:
 
 def nodes(diagnosis: Diagnosis) -> CheckResult:
     """Whether one may log in to a node without having a job there."""
-    command = diagnosis.scheduler.ask_nodes()
-    node = diagnosis.scheduler.node_up(diagnosis.connection.run(command)) if command is not None else ""
+    node = diagnosis.connection.ask(diagnosis.scheduler.node_up())
     if not node:
         return untried("The scheduler's commands here do not show the names of nodes.")
     refusal = refused_at(diagnosis, node)

@@ -169,7 +169,7 @@ def _course_data(diagnosis: Diagnosis) -> CheckResult:
     hint = "Correct data in the site, or leave it out: yours are brought along then."
     if done.code == 3:
         return wrong(f"The site's data are not there: {path}.", hint, "site.data")
-    if done.code or done.late:
+    if done.failed:
         said = f": {last_line(done)}" if last_line(done) else ""
         return wrong(f"The site's data cannot be read: {path}{said}.", f"Ask their owner. {hint}", "site.data")
     names = [one for one in done.out.splitlines() if one]

@@ -359,7 +359,7 @@ def put_key(connection: SiteConnection, address: AgentAddress, name: str, public
     part, path = f"{address.allow_list}/{name}.part", f"{address.allow_list}/{name}{KEY_SUFFIX}"
     connection.ssh.write(part, public_key.encode("ascii"), timeout=_CALL_S)
     done = connection.run(("mv", "-f", "--", part, path), timeout=_CALL_S)
-    if done.late or done.code:
+    if done.failed:
         raise problem("link.key", f"The key for the agent cannot be written on {connection.title}: {done.err.strip()}.")
 
 

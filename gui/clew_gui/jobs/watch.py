@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from clew_gui.jobs.access import SiteAccess
@@ -232,15 +233,10 @@ class JobWatch:
         number."""
         if state.phase is not Phase.PENDING or "Partition" not in state.reason:
             return None
-        if partition not in self._limits:
-            command = connection.scheduler.ask_limits(partition)
-            if command is None:
-                return None
-            try:
-                self._limits[partition] = connection.scheduler.limits(connection.run(command))
-            except ProblemError:
-                return None
-        return self._limits[partition]
+        with suppress(ProblemError):
+            if partition not in self._limits and (found := connection.ask(connection.scheduler.limits(partition))):
+                self._limits[partition] = found
+        return self._limits.get(partition)
 
     # --- How it ended -------------------------------------------------------------------------------------------------
 
@@ -294,10 +290,6 @@ def _runs_ended(connection: SiteConnection, runs: Collection[str], record: ExitR
 
 
 def _accounts(connection: SiteConnection, ref: JobRef) -> JobState | None:
-    command = connection.scheduler.history((ref,))
-    if command is None:
-        return None
-    try:
-        return connection.scheduler.ended((ref,), connection.run(command)).get(ref.id)
-    except ProblemError:
-        return None
+    with suppress(ProblemError):
+        return (connection.ask(connection.scheduler.history((ref,))) or {}).get(ref.id)
+    return None

@@ -78,7 +78,7 @@ class MnSubmit(Slurm):
 
     def found(self, job: JobSpec, output: Output) -> str:
         """The id of the latest job whose name is the job's, also when the list shows only its beginning."""
-        if output.late or output.code:
+        if output.failed:
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         name = short_name(job.job)
         ids = [one.id for one in parse_mnq(output.out) if len(one.name) >= 8 and name.startswith(one.name)]
@@ -90,7 +90,7 @@ class MnSubmit(Slurm):
 
     def states(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
         """Reads the jobs' states; jobs that are not in the list are gone."""
-        if output.late or output.code != 0 or is_silent(output.said):
+        if output.failed or is_silent(output.said):
             return all_silent(jobs, output)
         return {job.id: JobState(id=job.id, phase=Phase.GONE) for job in jobs} | of_jobs(jobs, parse_mnq(output.out))
 
@@ -108,8 +108,8 @@ class MnSubmit(Slurm):
     history = Scheduler.history
     relay = Scheduler.relay
     attach = Scheduler.attach
-    ask_queue = Scheduler.ask_queue
-    ask_limits = Scheduler.ask_limits
+    queue = Scheduler.queue
+    limits = Scheduler.limits
     ask_acceptance = Scheduler.ask_acceptance
 
 

@@ -60,7 +60,7 @@ class NoScheduler(Scheduler):
 
     def found(self, job: JobSpec, output: Output) -> str:
         """The leader of the job's process group."""
-        if output.late or output.code:
+        if output.failed:
             raise problem("scheduler.silent", "The host does not list its processes.", "Try again in a minute.")
         return next((str(pid) for pid, name in _keepers(output.out) if name == job.job), "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from clew_gui.base.times import read_clock
 from clew_gui.schedulers import slurm
@@ -20,6 +21,7 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.scheduler import (
     UNREACHED,
     Command,
+    Question,
     Refusal,
     Scheduler,
     Signature,
@@ -140,23 +142,13 @@ class Pbs(Scheduler):
         last = max(mine, key=_number, default="")
         return _state(job.id or last, mine[last]) if last else not_heard(job, output, _is_answer(output))
 
-    def history(self, jobs: Sequence[JobRef]) -> Command | None:
+    def history(self, jobs: Sequence[JobRef]) -> Question[dict[str, JobState]]:
         """Asks for ended jobs. OpenPBS keeps them for a while; Torque prints something else here, which is ignored."""
-        return ("qstat", "-x", "-f", *(job.id for job in jobs))
+        return Question(("qstat", "-x", "-f", *(job.id for job in jobs)), partial(_ended, jobs))
 
-    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Returns what the server remembers of jobs that have ended."""
-        found = {_number(one): fields for one, fields in parse_qstat(output.out)} if not output.late else {}
-        states = {job.id: _state(job.id, found[_number(job.id)]) for job in jobs if _number(job.id) in found}
-        return {one: state for one, state in states.items() if state.phase in ENDED}
-
-    def ask_queue(self, asked: AllocationRequest) -> Command | None:
+    def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None] | None:
         """``qstat -f`` of the queue, which is what a reservation is for OpenPBS; Torque's server knows none."""
-        return ("qstat", "-f", asked.partition) if asked.partition else None
-
-    def queue(self, output: Output) -> list[JobState] | None:
-        """The jobs that are listed."""
-        return None if output.code or output.late else [_state(one, fields) for one, fields in parse_qstat(output.out)]
+        return Question(("qstat", "-f", asked.partition), _in_queue) if asked.partition else None
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to the job, and KILL some seconds later."""
@@ -172,41 +164,21 @@ class Pbs(Scheduler):
         """PBS' comment as a sentence."""
         return pbs_reason(state.reason)
 
-    def ask_limits(self, partition: str) -> Command | None:
+    def limits(self, partition: str) -> Question[PartitionLimits] | None:
         """``qstat -Q -f`` of one queue."""
-        return ("qstat", "-Q", "-f", partition) if partition else None
+        return Question(("qstat", "-Q", "-f", partition), parse_limits) if partition else None
 
-    def limits(self, output: Output) -> PartitionLimits:
-        """The queue's greatest walltime and number of nodes."""
-        pairs = dict(re.findall(r"^\s*resources_max\.(walltime|nodect)\s*=\s*(\S{1,40})\s*$", output.out, re.MULTILINE))
-        nodes = pairs.get("nodect", "")
-        return PartitionLimits(
-            time=read_clock(pairs.get("walltime", "")), nodes=int(nodes) if re.fullmatch("[0-9]{1,9}", nodes) else None
-        )
+    def partitions(self) -> Question[tuple[Partition, ...]]:
+        """One line for each queue, without GPUs; some commands end with a status that means nothing."""
+        return Question(("qstat", "-q"), lambda output: parse_queues(output.out))
 
-    def ask_partitions(self) -> Command | None:
-        """Asks for one line for each queue."""
-        return ("qstat", "-q")
+    def most_gpus(self) -> Question[int | None]:
+        """The most GPUs of all nodes: queues do not name theirs."""
+        return Question(("pbsnodes", "-a"), lambda output: None if output.failed else most_gpus(output.out))
 
-    def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """Reads the queues, without GPUs; some commands end with a status that means nothing."""
-        return parse_queues(output.out)
-
-    def ask_gpus(self) -> Command | None:
-        """Asks what each node has."""
-        return ("pbsnodes", "-a")
-
-    def most_gpus(self, output: Output) -> int | None:
-        """Returns the most GPUs of all nodes: queues do not name theirs."""
-        return most_gpus(output.out) if output.code == 0 and not output.late else None
-
-    def ask_nodes(self) -> Command | None:
-        """The nodes with their states."""
-        return ("pbsnodes", "-a")
-
-    def node_up(self, output: Output) -> str:
-        """The first one that is free, or has a job."""
-        return first_node(output.out)
+    def node_up(self) -> Question[str]:
+        """The first node that is free, or has a job."""
+        return Question(("pbsnodes", "-a"), lambda output: first_node(output.out))
 
     def ran_out_of_memory(self, printed: str) -> bool:
         """Whether the node's daemon says so, or Slurm through its PBS front end."""
@@ -216,6 +188,17 @@ class Pbs(Scheduler):
 _OWN_JOBS = """command -v qselect >/dev/null || exec qstat -f
 jobs=$(qselect -u "$(id -un)") || exit
 [ -z "$jobs" ] || exec qstat -f $jobs"""
+
+
+def _in_queue(output: Output) -> list[JobState] | None:
+    return None if output.failed else [_state(one, fields) for one, fields in parse_qstat(output.out)]
+
+
+def _ended(jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
+    """What the server remembers of jobs that have ended."""
+    found = {_number(one): fields for one, fields in parse_qstat(output.out)} if not output.late else {}
+    states = {job.id: _state(job.id, found[_number(job.id)]) for job in jobs if _number(job.id) in found}
+    return {one: state for one, state in states.items() if state.phase in ENDED}
 
 
 def _is_answer(output: Output) -> bool:
@@ -368,6 +351,12 @@ def _date(text: str) -> float | None:
 # --- Queues and nodes -------------------------------------------------------------------------------------------------
 
 
+def parse_limits(output: Output) -> PartitionLimits:
+    """A queue's greatest walltime and number of nodes."""
+    pairs = dict(re.findall(r"^\s*resources_max\.(walltime|nodect)\s*=\s*(\S{1,40})\s*$", output.out, re.MULTILINE))
+    return PartitionLimits(time=read_clock(pairs.get("walltime", "")), nodes=_count(pairs.get("nodect", "")))
+
+
 def parse_queues(text: str) -> tuple[Partition, ...]:
     """Queues in the table of ``qstat -q``, whose sixth column from the end is the number of nodes."""
     found = []
@@ -386,7 +375,7 @@ def _wall(text: str) -> int | None:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def first_node(pbsnodes: str) -> str:

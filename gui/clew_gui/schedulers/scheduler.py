@@ -6,8 +6,8 @@ Times that an answer names are read as UTC: commands are to be run as ``without_
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from clew_gui.schedulers.allocation import AllocationRequest, Partition
 from clew_gui.schedulers.job import SCRIPT, UNEXPORT, Directives, JobRef, JobSpec, check_job, render, render_plain
@@ -47,6 +47,16 @@ UNREACHED = (
     ),
 )
 """What commands say that could not reach their scheduler: PBS', Slurm's, and front ends of it."""
+
+
+T = TypeVar("T")
+
+
+class Question(NamedTuple, Generic[T]):
+    """A command that asks the scheduler something, and the function that reads its answer."""
+
+    command: Command
+    read: Callable[[Output], T]
 
 
 class Signature(NamedTuple):
@@ -132,21 +142,14 @@ class Scheduler(Protocol):
         job, or cannot be asked like that."""
         return None
 
-    def history(self, jobs: Sequence[JobRef]) -> Command | None:
-        """Ask for jobs that the scheduler's queue has forgotten; None if nobody keeps such accounts."""
+    def history(self, jobs: Sequence[JobRef]) -> Question[dict[str, JobState]] | None:
+        """The states by id of jobs that the scheduler's queue has forgotten; those that the accounts do not know are
+        left out. None if nobody keeps such accounts."""
         return None
 
-    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Returns what the accounts say, by id; jobs that they do not know are left out."""
-        return {}
-
-    def ask_queue(self, asked: AllocationRequest) -> Command | None:
-        """Ask for everybody's jobs where such a job would be: in its reservation, else in its partition; None where
-        the scheduler has no short answer to that."""
-        return None
-
-    def queue(self, output: Output) -> list[JobState] | None:
-        """The jobs in the answer to ``ask_queue``; None if it is none."""
+    def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None] | None:
+        """Everybody's jobs where such a job would be: in its reservation, else in its partition; None as the answer
+        where nobody knows. None where the scheduler has no short answer to that."""
         return None
 
     def cancel(self, job: JobRef) -> Command:
@@ -167,45 +170,25 @@ class Scheduler(Protocol):
     def explain(self, state: JobState, limits: PartitionLimits | None = None) -> Reason:
         """Says why the job waits; with the partition's ``limits`` the sentence has numbers."""
 
-    def ask_limits(self, partition: str) -> Command | None:
-        """Ask what the partition allows; None where the scheduler has no short answer to that."""
+    def limits(self, partition: str) -> Question[PartitionLimits] | None:
+        """What the partition allows; None where the scheduler has no short answer to that."""
         return None
 
-    def limits(self, output: Output) -> PartitionLimits:
-        """Returns the limits of the partition."""
-        return PartitionLimits()
-
-    def ask_partitions(self) -> Command | None:
-        """Ask for all partitions; None where the scheduler does not list them."""
+    def partitions(self) -> Question[tuple[Partition, ...]] | None:
+        """All partitions, none if they are not known; None where the scheduler does not list them."""
         return None
 
-    def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """Reads the partitions from the answer; none if they are not known."""
-        return ()
-
-    def ask_gpus(self) -> Command | None:
-        """Ask for the GPUs of the nodes, where the partitions' answer does not name them."""
+    def most_gpus(self) -> Question[int | None] | None:
+        """The most GPUs that one node has, where the partitions' answer does not name them."""
         return None
 
-    def most_gpus(self, output: Output) -> int | None:
-        """The most GPUs that one node has; None if it is not known."""
+    def node_up(self) -> Question[str] | None:
+        """A node that is up, empty if none is named; None where the scheduler does not list them."""
         return None
 
-    def ask_nodes(self) -> Command | None:
-        """Ask for the nodes; None where the scheduler does not list them."""
+    def accounts(self) -> Question[tuple[str, ...]] | None:
+        """The user's own accounts, none if the site keeps none; None where the scheduler does not list them."""
         return None
-
-    def node_up(self, output: Output) -> str:
-        """A node that is up; empty if none is named."""
-        return ""
-
-    def ask_accounts(self) -> Command | None:
-        """Ask for one's own accounts; None where the scheduler does not list them."""
-        return None
-
-    def accounts(self, output: Output) -> tuple[str, ...]:
-        """Reads the user's own accounts; none if the site keeps none."""
-        return ()
 
     def ask_acceptance(self) -> Command | None:
         """Ask whether the job whose script is on standard input would be taken, and ``submitted`` reads why not; None

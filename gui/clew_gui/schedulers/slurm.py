@@ -22,6 +22,7 @@ from clew_gui.schedulers.job import (
 from clew_gui.schedulers.scheduler import (
     UNREACHED,
     Command,
+    Question,
     Refusal,
     Scheduler,
     Signature,
@@ -173,7 +174,7 @@ class Slurm(Scheduler):
 
     def found(self, job: JobSpec, output: Output) -> str:
         """The id of the latest job of that name."""
-        if output.late or output.code:
+        if output.failed:
             raise problem("scheduler.silent", "The scheduler does not answer.", "Try again in a minute.")
         return latest_named(parse_squeue(output.out), long_name(job.job))
 
@@ -202,25 +203,16 @@ class Slurm(Scheduler):
             return not_heard(job, output, output.code == 0 or _UNKNOWN in output.said or _FORBIDDEN in output.said)
         return replace(state, id=job.id or state.id)
 
-    def history(self, jobs: Sequence[JobRef]) -> Command | None:
+    def history(self, jobs: Sequence[JobRef]) -> Question[dict[str, JobState]] | None:
         """``sacct``, which many sites do not have."""
-        return ("sacct", "--noheader", "--parsable2", *_on_cluster(*jobs), f"--format={_ACCOUNTS}")
+        asked = ("sacct", "--noheader", "--parsable2", *_on_cluster(*jobs), f"--format={_ACCOUNTS}")
+        return Question(asked, lambda output: {} if output.failed else of_jobs(jobs, parse_sacct(output.out)))
 
-    def ended(self, jobs: Sequence[JobRef], output: Output) -> dict[str, JobState]:
-        """Returns what the accounts say; nothing if there are none."""
-        if output.late or output.code != 0:
-            return {}
-        return of_jobs(jobs, parse_sacct(output.out))
-
-    def ask_queue(self, asked: AllocationRequest) -> Command | None:
-        """``squeue`` for one of them."""
-        named = {"reservation": asked.reservation} if asked.reservation else {"partition": asked.partition}
-        words = [f"--{name}={value}" for name, value in named.items() if value]
-        return ("squeue", "--noheader", *words, f"--format={_FORMAT}") if words else None
-
-    def queue(self, output: Output) -> list[JobState] | None:
-        """The jobs that are listed; the site may list one's own only."""
-        return None if output.code or output.late else list(parse_squeue(output.out))
+    def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None]:
+        """``squeue`` for one of them; the site may list one's own jobs only."""
+        there = f"--reservation={asked.reservation}" if asked.reservation else f"--partition={asked.partition}"
+        command = ("squeue", "--noheader", there, f"--format={_FORMAT}")
+        return Question(command, lambda output: None if output.failed else list(parse_squeue(output.out)))
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to all of the job, and KILL half a minute later."""
@@ -246,45 +238,24 @@ class Slurm(Scheduler):
         """Slurm's reason as a sentence."""
         return slurm_reason(state.reason, limits, state.limit)
 
-    def ask_limits(self, partition: str) -> Command | None:
-        """Asks for one line for each partition."""
+    def limits(self, partition: str) -> Question[PartitionLimits] | None:
+        """One line for each partition."""
         only = (f"--partition={partition}",) if partition else ()
-        return ("sinfo", "--noheader", *only, "--format=%l|%s|%D|%P")
+        return Question(("sinfo", "--noheader", *only, "--format=%l|%s|%D|%P"), parse_limits)
 
-    def limits(self, output: Output) -> PartitionLimits:
-        """The limits of the partition, of the default one where several are listed."""
-        rows = [line.strip().split("|") for line in output.out.splitlines() if line.count("|") == 3]
-        if output.code or output.late or not rows:
-            return PartitionLimits()
-        row = next((row for row in rows if row[3].endswith("*")), rows[0])
-        sizes = [row[1].rpartition("-")[2], row[2]]  # 1-64 or 1-infinite, and how many nodes there are
-        numbers = [int(size) for size in sizes if re.fullmatch(r"[0-9]{1,9}", size)]
-        return PartitionLimits(time=read_time(row[0]), nodes=min(numbers, default=None))
+    def partitions(self) -> Question[tuple[Partition, ...]]:
+        """One line for each partition, or several if its nodes differ, with GPUs and features."""
+        asked = ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+        return Question(asked, lambda output: () if output.failed else parse_sinfo(output.out))
 
-    def ask_partitions(self) -> Command | None:
-        """Asks for one line for each partition, or several if its nodes differ."""
-        return ("sinfo", "--noheader", "--format=%P|%l|%D|%G|%f|%a")
+    def node_up(self) -> Question[str]:
+        """The first node that jobs run on, or could, in one line for each node and partition."""
+        return Question(("sinfo", "--noheader", "--Node", "--format=%N %t"), lambda output: first_node(output.out))
 
-    def partitions(self, output: Output) -> tuple[Partition, ...]:
-        """Reads the partitions, with GPUs and features."""
-        return parse_sinfo(output.out) if output.code == 0 and not output.late else ()
-
-    def ask_nodes(self) -> Command | None:
-        """Asks for one line for each node and partition."""
-        return ("sinfo", "--noheader", "--Node", "--format=%N %t")
-
-    def node_up(self, output: Output) -> str:
-        """The first one that jobs run on, or could."""
-        return first_node(output.out)
-
-    def ask_accounts(self) -> Command | None:
+    def accounts(self) -> Question[tuple[str, ...]]:
         """``sacctmgr``, which answers only where Slurm keeps accounts."""
-        return ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account')
-
-    def accounts(self, output: Output) -> tuple[str, ...]:
-        """Reads the accounts, each once."""
-        names = (line.strip() for line in output.out.splitlines() if line.strip())
-        return () if output.code or output.late else tuple(dict.fromkeys(names))
+        asked = ("sh", "-c", 'exec sacctmgr -nP show assoc user="$(id -un)" format=account')
+        return Question(asked, _accounts)
 
     def ask_acceptance(self) -> Command | None:
         """``sbatch --test-only``."""
@@ -464,6 +435,23 @@ def moment(text: str, form: str = "%Y-%m-%dT%H:%M:%S") -> float | None:
 
 
 # --- Partitions and nodes ---------------------------------------------------------------------------------------------
+
+
+def _accounts(output: Output) -> tuple[str, ...]:
+    """The accounts, each once."""
+    names = filter(None, map(str.strip, output.out.splitlines()))
+    return () if output.failed else tuple(dict.fromkeys(names))
+
+
+def parse_limits(output: Output) -> PartitionLimits:
+    """The limits of a partition, of the default one where several are listed."""
+    rows = [line.strip().split("|") for line in output.out.splitlines() if line.count("|") == 3]
+    if output.failed or not rows:
+        return PartitionLimits()
+    row = next((row for row in rows if row[3].endswith("*")), rows[0])
+    sizes = [row[1].rpartition("-")[2], row[2]]  # 1-64 or 1-infinite, and how many nodes there are
+    numbers = [int(size) for size in sizes if re.fullmatch(r"[0-9]{1,9}", size)]
+    return PartitionLimits(time=read_time(row[0]), nodes=min(numbers, default=None))
 
 
 def parse_sinfo(text: str) -> tuple[Partition, ...]:

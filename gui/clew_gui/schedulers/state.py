@@ -87,6 +87,11 @@ class Output(msgspec.Struct, frozen=True):
     late: bool = False
 
     @property
+    def failed(self) -> bool:
+        """Whether it was given up, or has ended with another status than 0."""
+        return self.late or self.code != 0
+
+    @property
     def said(self) -> str:
         """Returns all that it printed."""
         return f"{self.out}\n{self.err}"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from clew_gui.schedulers.allocation import AllocationRequest
 from clew_gui.schedulers.job import JobRef, JobSpec, keeper
 from clew_gui.schedulers.registry import scheduler_of
-from clew_gui.schedulers.scheduler import NOT_FOUND, Command, environment, without_exports
+from clew_gui.schedulers.scheduler import NOT_FOUND, Command, Question, environment, without_exports
 from clew_gui.schedulers.state import JobState, Output, Phase
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.hops import way_to
@@ -29,6 +29,8 @@ from clew_gui.ssh.prompts import Prompter
 from clew_shared.base.places import Places
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.remedies import read_consent
+
+T = TypeVar("T")
 
 
 class SiteLayout(msgspec.Struct, frozen=True):
@@ -159,6 +161,10 @@ class SiteConnection:
             self._path = path
         return done
 
+    def ask(self, question: Question[T] | None, timeout: float = CALL_LIMIT_S) -> T | None:
+        """The scheduler's answer, by ``run``; None where it cannot be asked that."""
+        return question.read(self.run(question.command, timeout=timeout)) if question is not None else None
+
     def work(
         self,
         command: Command,
@@ -277,7 +283,7 @@ class SiteConnection:
     def make_folder(self, path: str) -> None:
         """Make a folder of one's own with all above it. Raises ``ProblemError`` with what the site says."""
         done = self.run(("sh", "-c", 'umask 077 && mkdir -p -- "$1"', "sh", path))
-        if done.late or done.code:
+        if done.failed:
             said = "it did not answer in time" if done.late else done.err
             raise ProblemError(explain_write_error(path, said, self.title))
 
@@ -305,7 +311,7 @@ class SiteConnection:
             base = self.site.scratch.replace("~", home, 1) if self.site.scratch.startswith("~/") else self.site.scratch
         else:
             base = data if data.startswith("/") else f"{home}/.local/share"
-        if done.late or done.code or not base.startswith("/"):
+        if done.failed or not base.startswith("/"):
             said = f" It said: {done.said.strip()[:300]}" if done.said.strip() else ""
             text = f"{self.title} does not say where the home folder is.{said}"
             raise problem("site.home", text, "Give scratch, an absolute path, in the site.", self.name)

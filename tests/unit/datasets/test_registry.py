@@ -122,5 +122,7 @@ def test_a_scheduler_of_tomorrow_and_its_gpus_are_understood_as_far_as_they_go()
     slurm = scheduler_of("slurm")
     state = slurm.states([JobRef("5", JOB)], Output(0, (INPUTS / "squeue.txt").read_text()))["5"]
     assert (state.phase, state.reason) == (Phase.PENDING, "ReservationDeleted")
-    gpu, mig = slurm.partitions(Output(0, (INPUTS / "sinfo.txt").read_text()))
+    asked = slurm.partitions()
+    assert asked is not None
+    gpu, mig = asked.read(Output(0, (INPUTS / "sinfo.txt").read_text()))
     assert (gpu.gpus, gpu.kinds, mig.gpus, mig.kinds) == (8, ("2080Ti",), 34, ("ampere", "1g.10gb"))

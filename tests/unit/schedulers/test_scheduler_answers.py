@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 
 from clew_gui.schedulers.job import JobRef
 from clew_gui.schedulers.registry import SchedulerName, scheduler_of
+from clew_gui.schedulers.scheduler import Question
 from clew_gui.schedulers.state import JobState, JobUse, Output, PartitionLimits, Phase
 from clew_gui.schedulers.verdict import conclude
 from clew_gui.schedulers.words import describe
@@ -16,6 +19,8 @@ from tests.contract.recorded import mnsubmit, pbs, slurm
 from tests.unit.fake_site import Login, a_line, a_site
 
 SLURM_JOB = "3f9e1b34-28a0-4792-8b19-dd8088b63333"
+
+T = TypeVar("T")
 
 
 def ref(job_id: str) -> JobRef:
@@ -29,6 +34,12 @@ def test_slurms_refusals(kind: str, said: str) -> None:
     assert answer.problem.code == f"scheduler.{kind}"
 
 
+def heard(question: Question[T] | None, output: Output) -> T:
+    """What is read from this answer to a question."""
+    assert question is not None
+    return question.read(output)
+
+
 def test_slurms_answers_with_words_and_a_clusters_name() -> None:
     submitted = scheduler_of("slurm").submitted
     assert submitted(Output(0, slurm.SUBMITTED_WORDS)).id == "2"
@@ -39,7 +50,8 @@ def test_slurms_answers_with_words_and_a_clusters_name() -> None:
 def test_of_a_job_on_another_cluster_that_cluster_is_asked() -> None:
     slurm_, there = scheduler_of("slurm"), ref("4711;serial")
     steps = [slurm_.relay(there, ("true",)), slurm_.attach(there, ("true",))]
-    commands = [slurm_.status([there]), slurm_.history([there]), slurm_.cancel(there), slurm_.ask_again(there), *steps]
+    commands = [slurm_.status([there]), slurm_.cancel(there), slurm_.ask_again(there), *steps]
+    commands += [asked.command] if (asked := slurm_.history([there])) is not None else []
     for command in commands:
         assert command is not None
         assert "--clusters=serial" in command
@@ -50,7 +62,7 @@ def test_of_a_job_on_another_cluster_that_cluster_is_asked() -> None:
         assert slurm_.states([there], Output(0, said))["4711;serial"].phase is Phase.RUNNING
     assert slurm_.states([there], Output(0, "CLUSTER: serial\n"))["4711;serial"].phase is Phase.GONE
     assert slurm_.found(a_job(job=JOB), Output(0, f"CLUSTER: serial\n{line}")) == "4711;serial"
-    ended = slurm_.ended([there], Output(0, slurm.SACCT.replace("35|", "4711|")))
+    ended = heard(slurm_.history([there]), Output(0, slurm.SACCT.replace("35|", "4711|")))
     assert ended["4711;serial"].phase is Phase.FAILED
 
 
@@ -74,7 +86,7 @@ def test_the_cluster_of_a_directive_is_meant_by_all_commands(extra: tuple[str, .
 
 def test_how_slurms_jobs_ended() -> None:
     jobs = [ref(str(number)) for number in range(31, 37)]
-    ended = scheduler_of("slurm").ended(jobs, Output(0, slurm.SACCT))
+    ended = heard(scheduler_of("slurm").history(jobs), Output(0, slurm.SACCT))
     assert [(state.phase, state.by, state.exit_code) for _, state in sorted(ended.items())] == [
         (Phase.CANCELLED, "20001", 0),
         (Phase.OUT_OF_MEMORY, "", 0),
@@ -87,7 +99,7 @@ def test_how_slurms_jobs_ended() -> None:
     assert ended["31"].use == JobUse(waited=12.0), "0 is no measurement"
     assert ended["35"].use == JobUse(waited=2.0), "nor is what older versions write"
     assert {ended[job].use for job in ("34", "36")} == {JobUse()}, "nor is what overflowed"
-    assert scheduler_of("slurm").ended(jobs, Output(1, err=slurm.NO_ACCOUNTS)) == {}
+    assert heard(scheduler_of("slurm").history(jobs), Output(1, err=slurm.NO_ACCOUNTS)) == {}
 
 
 def test_a_refused_job_of_that_name_is_not_found() -> None:
@@ -103,11 +115,11 @@ def test_an_empty_queue_of_pbs_is_an_answer() -> None:
 
 
 def test_slurms_limits() -> None:
-    limits = scheduler_of("slurm").limits(Output(0, slurm.SINFO))
+    limits = heard(scheduler_of("slurm").limits(""), Output(0, slurm.SINFO))
     assert (limits.time, limits.nodes) == (3600, 3)
-    assert scheduler_of("slurm").limits(Output(0, "infinite|1-2|9|big\n")) == PartitionLimits(nodes=2)
+    assert heard(scheduler_of("slurm").limits(""), Output(0, "infinite|1-2|9|big\n")) == PartitionLimits(nodes=2)
     state = JobState(id="2", phase=Phase.PENDING, reason="PartitionTimeLimit", limit=600)
-    short = scheduler_of("slurm").limits(Output(0, "2:00|1-infinite|2|short\n"))
+    short = heard(scheduler_of("slurm").limits(""), Output(0, "2:00|1-infinite|2|short\n"))
     text = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
     assert scheduler_of("slurm").explain(state, short).text == text
 
@@ -132,7 +144,7 @@ def test_how_openpbs_jobs_ended_and_that_one_can_never_run() -> None:
     assert scheduler_of("pbs").explain(states["1207.pbs"]).text == "It will not start: no node has that many GPUs."
     assert (states["1208.pbs"].phase, states["1209.pbs"].phase) == (Phase.TIMED_OUT, Phase.FAILED)
     assert (states["1209.pbs"].exit_code, states["1209.pbs"].nodes) == (3, "node1,node2")
-    assert set(scheduler_of("pbs").ended(jobs, Output(0, pbs.OPENPBS))) == {"1208.pbs", "1209.pbs"}
+    assert set(heard(scheduler_of("pbs").history(jobs), Output(0, pbs.OPENPBS))) == {"1208.pbs", "1209.pbs"}
 
 
 def test_torques_words_for_unknown_and_down() -> None:
@@ -140,7 +152,7 @@ def test_torques_words_for_unknown_and_down() -> None:
     assert states([ref("99999")], Output(153, err=pbs.TORQUE_UNKNOWN))["99999"].phase is Phase.GONE
     assert states([ref("99999")], Output(255, err=pbs.TORQUE_DOWN))["99999"].phase is Phase.SILENT
     assert scheduler_of("pbs").submitted(Output(0, pbs.SUBMITTED_TORQUE)).id == "8231.login.example.org"
-    assert scheduler_of("pbs").ended([ref("4")], Output(2, err=pbs.NO_OPTION_X)) == {}
+    assert heard(scheduler_of("pbs").history([ref("4")]), Output(2, err=pbs.NO_OPTION_X)) == {}
 
 
 def test_slurms_qstat_does_not_tell_how_a_job_ended() -> None:
@@ -148,7 +160,7 @@ def test_slurms_qstat_does_not_tell_how_a_job_ended() -> None:
 
 
 def test_a_queues_limits() -> None:
-    limits = scheduler_of("pbs").limits(Output(0, pbs.QUEUE))
+    limits = heard(scheduler_of("pbs").limits("gpu"), Output(0, pbs.QUEUE))
     assert (limits.time, limits.nodes) == (48 * 3600, 64)
 
 

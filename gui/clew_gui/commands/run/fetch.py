@@ -151,7 +151,7 @@ def find_folders(connection: SiteConnection, word: str, of_job: Sequence[str]) -
     runs = str(PurePosixPath(connection.layout().run("x")).parent)
     if re.fullmatch("[0-9a-f-]*", word) is None and not of_job:
         done = connection.run(("sh", "-c", _ABSOLUTE, "sh", word))
-        if done.late or done.code or not done.out.startswith("/"):
+        if done.failed or not done.out.startswith("/"):
             raise problem("fetch.folder", f"There is no folder {word} on {connection.title}.", "Check the path.", word)
         yield done.out.rstrip("\n")
         return
