@@ -94,8 +94,8 @@ class Supervisor:
         self._duty = duty
         self._services = services
         self._probes = probes
-        self._fetches = LongPolls()
-        self._statuses = LongPolls()
+        self._fetches = LongPolls[Fetch]()
+        self._statuses = LongPolls[GetStatus]()
         self._early: list[tuple[Caller, AnyRequest]] = []
         self._readers: set[bytes] = set()
         self._last_request = time.monotonic()
@@ -316,24 +316,17 @@ class Supervisor:
         return None
 
     def _answer_waiting(self) -> None:
-        for one in self._statuses.take(self._status_due):
-            self._answer(one.caller, self._present_status())
-        for one in self._fetches.take(self._fetch_due):
-            self._answer_fetch(one)
+        for status in self._statuses.take(lambda request: request.version != self._version()):
+            self._answer(status.caller, self._present_status())
+        for fetch in self._fetches.take(self._fetch_due):
+            self._answer_fetch(fetch)
 
-    def _status_due(self, one: WaitingRequest) -> bool:
-        return isinstance(one.request, GetStatus) and one.request.version != self._version()
-
-    def _fetch_due(self, one: WaitingRequest) -> bool:
+    def _fetch_due(self, request: Fetch) -> bool:
         """Whether there is a byte to send, or never will be one."""
-        if not isinstance(one.request, Fetch):
-            return True
-        tracked = self._manager.registry.find(one.request.run)
-        return tracked is None or tracked.has_news(one.request.attempt, one.request.offset)
+        tracked = self._manager.registry.find(request.run)
+        return tracked is None or tracked.has_news(request.attempt, request.offset)
 
-    def _answer_fetch(self, one: WaitingRequest, heartbeat: bool = False) -> None:
-        if not isinstance(one.request, Fetch):
-            return
+    def _answer_fetch(self, one: WaitingRequest[Fetch], heartbeat: bool = False) -> None:
         try:
             tracked = self._manager.registry.get(one.request.run)
             reply: Reply = tracked.fetch(one.request.attempt, one.request.offset)

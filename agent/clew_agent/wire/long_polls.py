@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -20,24 +21,27 @@ class Caller(msgspec.Struct, frozen=True):
     request_id: bytes
 
 
-class WaitingRequest(msgspec.Struct, frozen=True):
+RequestT = TypeVar("RequestT", Fetch, GetStatus)
+
+
+class WaitingRequest(msgspec.Struct, Generic[RequestT], frozen=True):
     """A request that waits until ``deadline`` (monotonic seconds)."""
 
     caller: Caller
-    request: Fetch | GetStatus
+    request: RequestT
     deadline: float
 
 
-class LongPolls:
+class LongPolls(Generic[RequestT]):
     """The waiting requests, at most one for each viewer and ``key``; a later one replaces the earlier."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[bytes, str], WaitingRequest] = {}
+        self._waiting: dict[tuple[bytes, str], WaitingRequest[RequestT]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, caller: Caller, key: str, request: Fetch | GetStatus) -> WaitingRequest | None:
+    def add(self, caller: Caller, key: str, request: RequestT) -> WaitingRequest[RequestT] | None:
         """Let ``request`` wait; returns the one that it replaces, or itself when too many wait: to be answered now."""
         deadline = time.monotonic() + min(max(request.wait, 0.0), MAX_FETCH_WAIT)
         added = WaitingRequest(caller, request, deadline)
@@ -52,14 +56,10 @@ class LongPolls:
         """Returns the keys that requests wait for."""
         return {key for _, key in self._waiting}
 
-    def drop(self, caller: Caller, key: str) -> WaitingRequest | None:
-        """The viewer's waiting request for ``key``, which waits no more."""
-        return self._waiting.pop((caller.identity, key), None)
-
-    def take(self, is_due: Callable[[WaitingRequest], bool]) -> list[WaitingRequest]:
+    def take(self, is_due: Callable[[RequestT], bool]) -> list[WaitingRequest[RequestT]]:
         """Takes out the requests that are due or whose time is up; they wait no more."""
         now = time.monotonic()
-        due = {place: one for place, one in self._waiting.items() if now >= one.deadline or is_due(one)}
+        due = {place: one for place, one in self._waiting.items() if now >= one.deadline or is_due(one.request)}
         for place in due:
             del self._waiting[place]
         return list(due.values())

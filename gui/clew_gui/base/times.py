@@ -27,18 +27,9 @@ def read_time(text: str) -> int | None:
     parts = [int(part) for part in clock["parts"].split(":")]
     if any(part > 59 for part in parts[1:]) or (clock["days"] is not None and parts[0] > 23):
         return None
-    return _bounded(_with_days(int(clock["days"]), parts) if clock["days"] is not None else _without_days(parts))
-
-
-def _with_days(days: int, parts: list[int]) -> int:
-    hours, minutes, seconds = (*parts, 0, 0)[:3]
-    return days * 86400 + hours * 3600 + minutes * 60 + seconds
-
-
-def _without_days(parts: list[int]) -> int:
-    if len(parts) == 3:
-        return parts[0] * 3600 + parts[1] * 60 + parts[2]
-    return parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
+    from_minutes = clock["days"] is None and len(parts) < 3
+    hours, minutes, seconds = ([0, *parts, 0] if from_minutes else [*parts, 0, 0])[:3]
+    return _bounded(int(clock["days"] or 0) * 86400 + hours * 3600 + minutes * 60 + seconds)
 
 
 def _bounded(seconds: int) -> int | None:

@@ -9,11 +9,10 @@ from contextlib import suppress
 from clew_gui.courses.course import SharedPlace, read_place, site_name
 from clew_gui.courses.shared_folder import SharedFolder
 from clew_gui.courses.store import Courses
-from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, wrong
+from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, refused, wrong
 from clew_gui.sites.site_connection import explain_write_error
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
-from clew_shared.base.problem import ProblemError
 
 LEAST_BYTES = 300_000_000
 """The bytes that the agent, its small packages and some runs with checkpoints need."""
@@ -64,8 +63,7 @@ def home(diagnosis: Diagnosis) -> CheckResult:
         text = f"The file system of {folder} does not answer."
         return wrong(text, "Report it to the site's support; try again later.", "site.folder")
     if done.code:
-        found = explain_write_error(folder, done.said)
-        return wrong(found.text, found.hint, found.code)
+        return refused(explain_write_error(folder, done.said))
     free, total = _room(done.out)
     if free is None:
         return fine(f"{folder} can be written.")

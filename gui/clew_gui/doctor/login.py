@@ -110,8 +110,6 @@ def check_port(hop: Hop) -> CheckResult:
     try:
         with socket.create_connection((hop.host, hop.port), _PORT_S) as sock:
             greeting = sock.recv(_BANNER)
-    except TimeoutError as error:
-        return refused(not_reached(hop, error).problems[0])
     except ConnectionResetError:
         greeting = b""
     except OSError as error:

@@ -194,13 +194,13 @@ _STEPS = tuple(JobStage)
 def status_while_alive(before: JobStatus, state: JobState, reason: Reason, now: float) -> JobStatus:
     """The news while the job waits or runs. ``now`` in seconds since 1970."""
     if state.phase in WAITING:
-        ahead = _is_ahead(state.start, now) and not reason.blocked  # Slurm names a time for jobs that it holds as well
-        begin = f" It is expected to begin {moment(state.start, now)}." if ahead else ""
+        start = state.start if not reason.blocked else None  # Slurm names a time for jobs that it holds as well
+        begin = f" It is expected to begin {moment(start, now)}." if start is not None and start > now else ""
         return replace(
             before,
             stage=JobStage.QUEUED,
             text=reason.text + begin,
-            starts=state.start if not reason.blocked else None,
+            starts=start,
             until=None,
             nodes="",
             problem=None,
@@ -294,15 +294,9 @@ def refused(before: JobStatus, problem: Problem) -> JobStatus:
     return replace(before, stage=JobStage.ENDED, text=problem.text, problem=problem, blocked=False)
 
 
-def moment(at: float | None, now: float) -> str:
+def moment(at: float, now: float) -> str:
     """A time for people, by this computer's clock: ``at 14:05``, ``on Tue 24 Nov at 09:30``."""
-    if at is None:
-        return ""
     local = time.localtime(at)
     if at - now < _DAY_S:
         return time.strftime("at %H:%M", local)
     return time.strftime("on %a %d %b at %H:%M", local)
-
-
-def _is_ahead(at: float | None, now: float) -> bool:
-    return at is not None and at > now

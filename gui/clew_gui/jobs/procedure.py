@@ -52,7 +52,9 @@ def submit(job: ManagedJob) -> None:
     _await_turn(job)
     connection = None
     try:
-        connection = _log_in(job)
+        job.say(JobStage.CONNECTING, f"Connects to {job.access.title}.")
+        # The first connection is not tried twice: the person who asked learns at once what is wrong.
+        connection = job.access.connected()
         spec = _insist(job, partial(_prepare, job), job.unreached, TRANSIENT)  # nothing is lost by trying again
         found = _hand_over(job, spec)
     except ProblemError as error:
@@ -80,13 +82,6 @@ def _await_turn(job: ManagedJob) -> None:
         job.say(JobStage.DRAFT, "Waits until other jobs are sent.")
         _check_wanted(job)
         job.pause(_TURN_S)
-
-
-def _log_in(job: ManagedJob) -> SiteConnection:
-    """Connects to the site. The first connection is not tried twice: the person who asked learns at once what is
-    wrong."""
-    job.say(JobStage.CONNECTING, f"Connects to {job.access.title}.")
-    return job.access.connected()
 
 
 # --- Install, stage, check, write -------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class RunRecord:
         if run not in self.numbers:
             self.refresh()
         if run not in self.numbers:
-            self._append(RunLine(run=run, number=self.next_number, time=time.time()), lasting)
+            self.add(RunLine(run=run, number=self.next_number), lasting)
         return self.numbers[run]
 
     @property
@@ -102,7 +102,11 @@ class RunRecord:
 
     def add(self, line: RunLine, lasting: bool = True) -> None:
         """Notes something of a run, now. Raises ``OSError`` if the disk refuses."""
-        self._append(msgspec.structs.replace(line, time=time.time()), lasting)
+        data = msgspec.json.encode(msgspec.structs.replace(line, time=time.time()))
+        try:
+            self._file.append(data, lasting)
+        finally:
+            self.refresh()
 
     def _take(self, line: RunLine) -> None:
         if line.number and line.run not in self.numbers:
@@ -122,12 +126,6 @@ class RunRecord:
     def settle(self) -> None:
         """Wait until what was appended survives a power cut. Raises ``OSError`` if the disk refuses."""
         self._file.settle()
-
-    def _append(self, line: RunLine, lasting: bool = True) -> None:
-        try:
-            self._file.append(msgspec.json.encode(line), lasting)
-        finally:
-            self.refresh()
 
 
 def run_record(places: Places, read: bool = True) -> RunRecord:

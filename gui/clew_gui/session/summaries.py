@@ -96,12 +96,12 @@ class Summaries:
             if look is None or summary.spec is None or not (history.fold.sealed and history.fold.done):
                 return summary  # it may change, or somebody may mend its spec
             entry = self._keep(folder, look, summary)
-        self._seen[_key(folder)] = entry
+        self._seen[str(folder)] = entry
         return entry.summary
 
     def _keep(self, folder: Path, look: _Look, summary: RunSummary) -> _Entry:
         self._is_new = True
-        entry = self._seen[_key(folder)] = _Entry(look, summary)
+        entry = self._seen[str(folder)] = _Entry(look, summary)
         return entry
 
     def _sum_up(self, history: History, fold: RunFold, spec: RunSpec | None) -> RunSummary:
@@ -140,7 +140,7 @@ class Summaries:
             self._is_new = False
 
     def _valid(self, folder: Path) -> _Entry | None:
-        entry = self._runs.get(_key(folder))
+        entry = self._runs.get(str(folder))
         if entry is None:
             return None
         now = _look_at(folder, tuple(number for number, _, _ in entry.look.journals))
@@ -148,10 +148,6 @@ class Summaries:
             now = _look_at(folder)  # a file came, or left
         same = now is not None and now.journals == entry.look.journals
         return entry if same else None
-
-
-def _key(folder: Path) -> str:
-    return str(folder)
 
 
 def _look_at(folder: Path, numbers: tuple[int, ...] | None = None) -> _Look | None:

@@ -87,11 +87,6 @@ def data_problem(output: bytes) -> Problem | None:
         return None
 
 
-def check_command(places: Places) -> list[str]:
-    """The program that says whether runs could start. Raises ``ProblemError`` as ``agent_program``."""
-    return [*agent_program(places), "check"]
-
-
 def log_path(places: Places) -> Path:
     """Returns the file in which this computer's agent writes what it does."""
     return places.agents / "agent.log"

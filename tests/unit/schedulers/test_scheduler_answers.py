@@ -144,7 +144,8 @@ def test_how_openpbs_jobs_ended_and_that_one_can_never_run() -> None:
     assert scheduler_of("pbs").explain(states["1207.pbs"]).text == "It will not start: no node has that many GPUs."
     assert (states["1208.pbs"].phase, states["1209.pbs"].phase) == (Phase.TIMED_OUT, Phase.FAILED)
     assert (states["1209.pbs"].exit_code, states["1209.pbs"].nodes) == (3, "node1,node2")
-    assert set(heard(scheduler_of("pbs").history(jobs), Output(0, pbs.OPENPBS))) == {"1208.pbs", "1209.pbs"}
+    ended = heard(scheduler_of("pbs").history(jobs), Output(0, pbs.OPENPBS))
+    assert set(ended) == {"1208.pbs", "1209.pbs"}
 
 
 def test_torques_words_for_unknown_and_down() -> None:

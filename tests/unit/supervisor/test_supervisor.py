@@ -395,7 +395,7 @@ def test_a_journal_that_cannot_be_read_any_more_does_not_count_as_unread(tmp_pat
 
 
 def test_one_long_poll_waits_for_each_viewer_and_key() -> None:
-    polls = LongPolls()
+    polls = LongPolls[Fetch]()
     first, second, other = Caller(b"v", b"1"), Caller(b"v", b"2"), Caller(b"w", b"3")
     fetch = Fetch(run="r", attempt=1, offset=0, wait=5.0)
     assert polls.add(first, "r", fetch) is None
@@ -409,10 +409,10 @@ def test_one_long_poll_waits_for_each_viewer_and_key() -> None:
 
 
 def test_a_long_poll_is_due_when_its_time_is_up_and_none_waits_for_ever() -> None:
-    polls = LongPolls()
+    polls = LongPolls[Fetch]()
     polls.add(Caller(b"v", b"1"), "a", Fetch(run="a", attempt=1, offset=0, wait=-1.0))
     polls.add(Caller(b"v", b"2"), "b", Fetch(run="b", attempt=1, offset=0, wait=1e9))
-    assert [one.request.run for one in polls.take(lambda _one: False) if isinstance(one.request, Fetch)] == ["a"]
+    assert [one.request.run for one in polls.take(lambda _one: False)] == ["a"]
     assert 0 < (polls.soonest() or 0) <= 5.0
 
 

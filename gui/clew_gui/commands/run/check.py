@@ -11,18 +11,18 @@ from pathlib import Path
 
 import msgspec
 
+from clew_gui.base.kept_spec import kept_spec
 from clew_gui.commands.output.words import duration
 from clew_gui.session.forecast import Earlier, seconds_each
-from clew_gui.targets import local_agent
+from clew_gui.targets.local_agent import agent_program
 from clew_shared.base.foreign import from_json
 from clew_shared.base.places import Places
 from clew_shared.base.problem import ProblemError
 from clew_shared.cards import ExerciseCard
 from clew_shared.journal.files import made
 from clew_shared.journal.lifecycle import RunState
-from clew_shared.journal.run_folder import RunFolder
 from clew_shared.reading import read_run
-from clew_shared.spec import RunSpec, read_spec, to_toml
+from clew_shared.spec import RunSpec, to_toml
 from clew_shared.study.study import StudySpec, number_of_runs, study_runs, sweep_run
 from clew_shared.study.sweep import Range
 from clew_shared.wire.turns import RunsChecked, RunsToCheck
@@ -40,7 +40,7 @@ def check_here(places: Places, specs: Sequence[RunSpec], own: bool = False) -> N
     if len(specs) < 2 and not any(Path(spec.data).is_absolute() for spec in specs):
         return
     question = RunsToCheck(tuple(dict.fromkeys(to_toml(msgspec.structs.replace(spec, name="")) for spec in specs)), own)
-    command = local_agent.check_command(places)
+    command = [*agent_program(places), "check"]
     with suppress(subprocess.TimeoutExpired, msgspec.DecodeError):
         asked = msgspec.json.encode(question)
         done = subprocess.run(command, input=asked, capture_output=True, timeout=_CHECK_S, check=False)
@@ -85,16 +85,10 @@ def forecast_lines(places: Places, study: StudySpec, card: ExerciseCard, done: i
 
 def _earlier(places: Places, card: ExerciseCard) -> Iterator[Earlier]:
     """The finished ones of the latest runs of the exercise on this computer, the latest first."""
-    for folder, spec in islice(_latest(places, card), _READ):
+    folders = sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True)
+    known = ((folder, spec) for folder in folders if (spec := kept_spec(folder)) is not None)
+    for folder, spec in islice((one for one in known if one[1].exercise == card.id), _READ):
         with suppress(ProblemError):
             history = read_run(folder)
             if history.fold.state is RunState.FINISHED:
                 yield Earlier(spec, history)
-
-
-def _latest(places: Places, card: ExerciseCard) -> Iterator[tuple[Path, RunSpec]]:
-    for folder in sorted(places.runs.iterdir() if places.runs.is_dir() else (), key=made, reverse=True):
-        with suppress(ProblemError):
-            spec = read_spec(RunFolder(folder).spec)
-            if spec.exercise == card.id:
-                yield folder, spec

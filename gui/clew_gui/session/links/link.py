@@ -104,8 +104,7 @@ class Link:
     def ask(self, command: Command) -> None:
         """Send a command as soon as there is a link."""
         self.commands.put(command)
-        self._hurried = True
-        self._wakeup.wake()
+        self.look()
 
     def renew(self) -> None:
         """Ask the agent to end, once; another is started as if it had ended by itself."""
@@ -182,7 +181,6 @@ class Link:
         except Exception as error:  # noqa: BLE001  # the thread's border: a link that fails is made again, the window lives on
             _log.exception("The connection failed; Clew makes a new one.")
             self.report(Problem("link.internal", f"The connection failed: {error}.", "Clew makes a new one by itself."))
-            self._disconnect()
             self._fail(LinkState.OFFLINE, "failed")
 
     def turn(self) -> None:
@@ -311,7 +309,8 @@ class Link:
         self._talk = None
 
     def _fail(self, state: LinkState, text: str) -> None:
-        """Show why, and try again after a pause that grows."""
+        """End the connection, show why, and try again after a pause that grows."""
+        self._disconnect()
         pause = _PAUSES_S[min(self._failures, len(_PAUSES_S) - 1)]
         self._failures += 1
         self._not_before = time.monotonic() + pause
@@ -324,20 +323,17 @@ class Link:
         now = time.monotonic()
         address = talk.address
         if talk.greeting is Greeting.REFUSED:
-            self._disconnect()
             self._fail(LinkState.REFUSED, "the agent does not accept this window's key")
             return False
         if not talk.welcome and now - talk.connected > (_GREET_JOB_WITHIN_S if self.job else _GREET_WITHIN_S):
             if not self.job:  # behind a tunnel it may as well be the network that is silent
                 self._dead.add((address.agent, address.generation))
-            self._disconnect()
             self._fail(LinkState.CONNECTING, "no agent answers at its address")
             return False
         suspect = talk.greeting is not Greeting.ACCEPTED or now - talk.heard > STALE_AFTER_S
         if suspect and now - self._looked > _ALIVE_EVERY_S:
             self._looked = now
             if not self._target.is_alive(address):
-                self._disconnect()
                 self._fail(LinkState.CONNECTING, AGENT_ENDED)
                 return False
         if talk.welcome and now - talk.heard > STALE_AFTER_S:
