@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew_shared.base.problem import problem
-from clew_shared.exporters.rows import as_history, base_name, replacing
+from clew_shared.exporters.rows import base_name, replacing
 from clew_shared.journal.events import Trace
 from clew_shared.journal.history import History
 from clew_shared.journal.trace import KINDS, kind_of, read_spans
@@ -16,10 +16,9 @@ from clew_shared.journal.trace import KINDS, kind_of, read_spans
 _US = 1e6
 
 
-def export_trace(source: History | Path, out: Path) -> Path:
+def export_trace(history: History, out: Path) -> Path:
     """``<exercise>-<run>-trace.json`` in ``out``: the timeline of the steps that were traced last. Raises
     ``ProblemError`` where none were."""
-    history = as_history(source)
     if history.trace is None:
         hint = "Trace steps from the start of a run, or while it trains."
         raise problem("export.trace", "No steps of this run were traced.", hint)

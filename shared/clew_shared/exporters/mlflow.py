@@ -17,7 +17,7 @@ from typing import Any
 
 from clew_shared.base.installation import MLFLOW, how_to_install
 from clew_shared.base.problem import problem
-from clew_shared.exporters.rows import as_history, rows_of
+from clew_shared.exporters.rows import rows_of
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.reading import spec_of
@@ -38,14 +38,13 @@ _LONGEST = 6000
 """Characters of a parameter that MLflow keeps."""
 
 
-def export_mlflow(source: History | Path, out: Path) -> Path:
+def export_mlflow(history: History, out: Path) -> Path:
     """``mlflow.db`` in ``out``, to which each export adds its run; an earlier export of the run goes to MLflow's trash.
 
     ``mlflow ui --backend-store-uri sqlite:///OUT/mlflow.db`` shows it. Raises ``ProblemError`` when MLflow is not
     installed, or the database cannot be written.
     """
     tracking, entities = _import("mlflow.tracking"), _import("mlflow.entities")
-    history = as_history(source)
     path = out.absolute() / DATABASE
     logging.getLogger("mlflow").setLevel(logging.ERROR)  # it reports each table that it makes
     try:

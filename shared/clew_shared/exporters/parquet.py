@@ -10,15 +10,14 @@ import numpy as np
 
 from clew_shared.base.installation import how_to_install
 from clew_shared.base.problem import problem
-from clew_shared.exporters.rows import as_history, base_name, replacing, rows_of, series_of
+from clew_shared.exporters.rows import base_name, replacing, rows_of, series_of
 from clew_shared.journal.history import History
 
 
-def export_parquet(source: History | Path, out: Path) -> Path:
+def export_parquet(history: History, out: Path) -> Path:
     """``<exercise>-<run>.parquet`` in ``out``: columns run, step (int64), metric, value and wall_time (float64, seconds
     since 1970, null where unknown). Raises ``ProblemError`` when pyarrow is not installed."""
     arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")
-    history = as_history(source)
     run, words = history.fold.run, arrow.dictionary(arrow.int32(), arrow.string())
     fields = [("run", words), ("step", arrow.int64()), ("metric", words)]
     schema = arrow.schema([*fields, ("value", arrow.float64()), ("wall_time", arrow.float64())], {"clew.run": run})
@@ -37,10 +36,9 @@ def export_parquet(source: History | Path, out: Path) -> Path:
     return path
 
 
-def export_series_parquet(source: History | Path, out: Path) -> Path | None:
+def export_series_parquet(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-series.parquet`` in ``out``: the columns of ``export_series_csv``; None when nothing was
     measured. Raises ``ProblemError`` when pyarrow is not installed."""
-    history = as_history(source)
     if not history.series:
         return None
     arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")

@@ -17,7 +17,6 @@ from clew_shared.base.foreign import replacing_whole
 from clew_shared.base.problem import os_refused, problem
 from clew_shared.journal.curves import Floats
 from clew_shared.journal.history import History
-from clew_shared.reading import read_run
 
 CHUNK_ROWS = 50_000
 _LOOK = 64 * 1024
@@ -31,11 +30,6 @@ class ExportRows(NamedTuple):
     steps: NDArray[np.int64]
     values: Floats
     wall: NDArray[np.float64]
-
-
-def as_history(source: History | Path) -> History:
-    """The history itself, or that of a run folder."""
-    return source if isinstance(source, History) else read_run(source)
 
 
 def rows_of(history: History) -> Iterator[ExportRows]:

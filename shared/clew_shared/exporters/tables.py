@@ -19,7 +19,6 @@ from clew_shared.exporters.rows import (
     ExportRows,
     SeriesRows,
     UpdateRows,
-    as_history,
     base_name,
     pulse_of,
     replacing,
@@ -39,15 +38,14 @@ _NEAR, _FAR = 1e9, 9e9
 _JSON_WORDS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _ENCODER = msgspec.json.Encoder()
 
-_Format = Callable[[str, ExportRows], bytes]
 _PulseRow = tuple[float, str, str, str, float]
 _SeriesFormat = Callable[[str, SeriesRows], Iterator[str]]
 
 
-def export_csv(source: History | Path, out: Path) -> Path:
+def export_csv(history: History, out: Path) -> Path:
     """``<exercise>-<run>.csv`` in ``out``: values with all their digits (``nan``, ``inf``, ``-inf`` as they are),
     ``wall_time`` in seconds since 1970, empty where unknown."""
-    return _export(source, out, ".csv", f"{CSV_HEADER}\n", _csv_lines)
+    return _export(history, out, ".csv", CSV_HEADER, (_csv_lines(history.fold.run, rows) for rows in rows_of(history)))
 
 
 def write_curves(path: Path, curves: Iterable[tuple[str, str, ExportRows]]) -> None:
@@ -66,17 +64,16 @@ def write_series(path: Path, series: Iterable[tuple[str, SeriesRows]]) -> None:
             file.writelines(_series_csv(run, rows))
 
 
-def export_jsonl(source: History | Path, out: Path) -> Path:
+def export_jsonl(history: History, out: Path) -> Path:
     """``<exercise>-<run>.jsonl`` in ``out``: an object a line with the same five names. JSON has no NaN, so values that
     are not finite are the strings "NaN", "Infinity" and "-Infinity"; an unknown ``wall_time`` is null."""
-    return _export(source, out, ".jsonl", "", _json_lines)
+    return _export(history, out, ".jsonl", "", (_json_lines(history.fold.run, rows) for rows in rows_of(history)))
 
 
-def export_wandb(source: History | Path, out: Path) -> Path:
+def export_wandb(history: History, out: Path) -> Path:
     """``<exercise>-<run>-wandb.csv`` in ``out``: a row for each step with a column for each metric, as Weights & Biases
     writes the history of a run: ``_step``, ``_runtime`` in seconds, ``_timestamp`` in seconds since 1970. What a step
     does not have is empty."""
-    history = as_history(source)
     names = history.recorded()
     columns = {name: history.column(name) for name in names}
     steps = np.unique(np.concatenate([column.steps for column in columns.values()])) if names else np.empty(0, np.int64)
@@ -98,107 +95,92 @@ def export_wandb(source: History | Path, out: Path) -> Path:
     return path
 
 
-def export_series_csv(source: History | Path, out: Path) -> Path | None:
+def export_series_csv(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-series.csv`` in ``out``: every point of the measured relations; None when there are none."""
-    return _export_series(source, out, ".csv", f"{SERIES_HEADER}\n", _series_csv)
+    return _export_series(history, out, ".csv", SERIES_HEADER, _series_csv)
 
 
-def export_series_jsonl(source: History | Path, out: Path) -> Path | None:
+def export_series_jsonl(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-series.jsonl`` in ``out``: an object a point with the same names; None when there are none."""
-    return _export_series(source, out, ".jsonl", "", _series_json)
+    return _export_series(history, out, ".jsonl", "", _series_json)
 
 
-def export_updates_csv(source: History | Path, out: Path) -> Path | None:
+def export_updates_csv(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-updates.csv`` in ``out``: every gradient that parameter servers took; None when there are
     none."""
-    history = as_history(source)
-    if not len(history.updates):
-        return None
-    path = out / f"{base_name(history)}-updates.csv"
-    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        write_updates_csv(history, file)
-    return path
+    return (
+        _export(history, out, "-updates.csv", UPDATES_HEADER, _updates_csv(history)) if len(history.updates) else None
+    )
 
 
 def write_updates_csv(history: History, file: TextIO) -> None:
     """Writes the same into a file that is open."""
-    run = csv_cell(history.fold.run)
     file.write(f"{UPDATES_HEADER}\n")
+    file.writelines(_updates_csv(history))
+
+
+def _updates_csv(history: History) -> Iterator[str]:
+    run = csv_cell(history.fold.run)
     for row in updates_of(history):
         times = f"{row.ended!r},{row.seconds!r}"
-        file.write(f"{run},{row.step},{row.worker},{times},{row.staleness},{int(row.accepted)}\n")
+        yield f"{run},{row.step},{row.worker},{times},{row.staleness},{int(row.accepted)}\n"
 
 
-def export_updates_jsonl(source: History | Path, out: Path) -> Path | None:
+def export_updates_jsonl(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-updates.jsonl`` in ``out``: an object a gradient with the same names; None when there are
     none."""
-    history = as_history(source)
-    if not len(history.updates):
-        return None
-    path, run = out / f"{base_name(history)}-updates.jsonl", history.fold.run
-    with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        for row in updates_of(history):
-            file.write(json.dumps({"run": run, **row._asdict()}, separators=(",", ":")) + "\n")
-    return path
+    lines = (_json_line({"run": history.fold.run, **row._asdict()}) for row in updates_of(history))
+    return _export(history, out, "-updates.jsonl", "", lines) if len(history.updates) else None
 
 
-def export_pulse_csv(source: History | Path, out: Path) -> Path | None:
+def export_pulse_csv(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-pulse.csv`` in ``out``: everything that was sampled of the run's machines, what is not known
     left out, ``time`` in seconds since 1970; None when nothing was."""
 
     def line(run: str, row: _PulseRow) -> str:
         time, *words, value = row
-        return f"{csv_cell(run)},{time:.3f},{','.join(map(csv_cell, words))},{value!r}"
+        return f"{csv_cell(run)},{time:.3f},{','.join(map(csv_cell, words))},{value!r}\n"
 
-    return _export_pulse(source, out, ".csv", f"{PULSE_HEADER}\n", line)
+    return _export_pulse(history, out, ".csv", PULSE_HEADER, line)
 
 
-def export_pulse_jsonl(source: History | Path, out: Path) -> Path | None:
+def export_pulse_jsonl(history: History, out: Path) -> Path | None:
     """``<exercise>-<run>-pulse.jsonl`` in ``out``: an object a value with the same names; None when nothing was
     sampled."""
 
     def line(run: str, row: _PulseRow) -> str:
-        return json.dumps(dict(zip(PULSE_HEADER.split(","), (run, *row), strict=True)), separators=(",", ":"))
+        return _json_line(dict(zip(PULSE_HEADER.split(","), (run, *row), strict=True)))
 
-    return _export_pulse(source, out, ".jsonl", "", line)
+    return _export_pulse(history, out, ".jsonl", "", line)
 
 
 def _export_pulse(
-    source: History | Path, out: Path, suffix: str, header: str, line: Callable[[str, _PulseRow], str]
+    history: History, out: Path, suffix: str, header: str, line: Callable[[str, _PulseRow], str]
 ) -> Path | None:
-    history = as_history(source)
-    if not len(history.pulse):
-        return None
-    path, run = out / f"{base_name(history)}-pulse{suffix}", history.fold.run
-    with replacing(path, run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.write(header)
-        for rows in pulse_of(history):
-            for time, value in zip(rows.times.tolist(), rows.values.tolist(), strict=True):
-                if math.isfinite(value):
-                    file.write(line(run, (time, rows.process, rows.host, rows.name, value)) + "\n")
-    return path
+    lines = (
+        line(history.fold.run, (time, rows.process, rows.host, rows.name, value))
+        for rows in pulse_of(history)
+        for time, value in zip(rows.times.tolist(), rows.values.tolist(), strict=True)
+        if math.isfinite(value)
+    )
+    return _export(history, out, f"-pulse{suffix}", header, lines) if len(history.pulse) else None
 
 
-def _export_series(source: History | Path, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:
-    history = as_history(source)
-    if not history.series:
-        return None
-    path = out / f"{base_name(history)}-series{suffix}"
-    with replacing(path, history.fold.run) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.write(header)
-        for rows in series_of(history):
-            file.writelines(lines(history.fold.run, rows))
-    return path
+def _export_series(history: History, out: Path, suffix: str, header: str, lines: _SeriesFormat) -> Path | None:
+    found = (line for rows in series_of(history) for line in lines(history.fold.run, rows))
+    return _export(history, out, f"-series{suffix}", header, found) if history.series else None
 
 
-def _export(source: History | Path, out: Path, suffix: str, header: str, lines: _Format) -> Path:
-    history = as_history(source)
-    path = out / (base_name(history) + suffix)
+def _export(history: History, out: Path, ending: str, header: str, pieces: Iterable[str | bytes]) -> Path:
+    path = out / f"{base_name(history)}{ending}"
     with replacing(path, history.fold.run) as part, part.open("wb") as file:
-        file.write(header.encode())
-        for rows in rows_of(history):
-            file.write(lines(history.fold.run, rows))
+        file.write(f"{header}\n".encode() if header else b"")
+        file.writelines(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     return path
+
+
+def _json_line(row: dict[str, object]) -> str:
+    return json.dumps(row, separators=(",", ":")) + "\n"
 
 
 # Runs have millions of points: msgspec writes a number in a tenth of the time that Python takes.
@@ -267,4 +249,4 @@ def _series_json(run: str, rows: SeriesRows) -> Iterator[str]:
     names = dict(zip(("x_label", "x_unit", "y_label", "y_unit"), rows.labels, strict=True))
     for x, y in zip(rows.x.tolist(), rows.y.tolist(), strict=True):
         numbers = {key: value if math.isfinite(value) else json.dumps(value) for key, value in (("x", x), ("y", y))}
-        yield json.dumps({"run": run, "series": rows.name, **numbers, **names}, separators=(",", ":")) + "\n"
+        yield _json_line({"run": run, "series": rows.name, **numbers, **names})

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clew_shared.exporters.rows import ExportRows, as_history, base_name, replacing, rows_of, series_of
+from clew_shared.exporters.rows import ExportRows, base_name, replacing, rows_of, series_of
 from clew_shared.journal.events import Histogram, Image, Matrix
 from clew_shared.journal.history import History
 from clew_shared.journal.lifecycle import RunState
@@ -30,14 +30,13 @@ _NO_TIME = 1e11
 """Seconds since 1970 that no clock shows: the year 5138."""
 
 
-def export_tensorboard(source: History | Path, out: Path) -> Path:
+def export_tensorboard(history: History, out: Path) -> Path:
     """``<exercise>-<run>/events.out.tfevents.<start>.clew`` in ``out``, one scalar tag a metric, named like it.
 
     TensorBoard holds scalars as float32. A measured relation over whole numbers (time against batch size) becomes a tag
     as well, with x as its step; others have no place there. Pictures become images and histograms, tables have no
     place. The run's settings are for the page *HParams*. Open it with ``tensorboard --logdir OUT``.
     """
-    history = as_history(source)
     fold = history.fold
     begun = int(fold.first_started) if 0 <= fold.first_started < _NO_TIME else 0  # a name has room for 255 characters
     path = out / base_name(history) / f"events.out.tfevents.{begun:010d}.clew"
@@ -66,15 +65,20 @@ def _measured(history: History) -> Iterator[ExportRows]:
 def first_record(time: float, run: str) -> bytes:
     """The event that every file begins with: wall_time = 1 (``time``, in seconds since 1970), file_version = 3,
     source_metadata = 10 {writer = 1}."""
-    version, writer = b"brain.Event:2", _field(0x0A, f"clew run {run}".encode())
-    event = b"\x09" + struct.pack("<d", time) + _field(0x1A, version) + _field(0x52, writer)
-    return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
+    writer = _field(0x0A, f"clew run {run}".encode())
+    return _record(time, _field(0x1A, b"brain.Event:2") + _field(0x52, writer))
 
 
 def restart_record(time: float, step: int) -> bytes:
     """Makes TensorBoard forget what it has from ``step`` on: step = 2, session_log = 7 {status = 1: START}."""
-    event = b"\x09" + struct.pack("<d", time) + b"\x10" + _varint(step) + _field(0x3A, b"\x08\x01")
-    return _framed(np.frombuffer(event, np.uint8)[np.newaxis, :]).tobytes()
+    return _record(time, b"\x10" + _varint(step) + _field(0x3A, b"\x08\x01"))
+
+
+def _record(time: float, content: bytes) -> bytes:
+    """One event as a TFRecord."""
+    event = b"\x09" + struct.pack("<d", time) + content
+    length = struct.pack("<Q", len(event))
+    return length + _checksum(length) + event + _checksum(event)
 
 
 def records(rows: ExportRows) -> Iterator[bytes]:
@@ -144,9 +148,7 @@ def _plugin_record(tag: str, data: bytes, time: float) -> bytes:
     """A summary value with tag = 1, an empty tensor = 8 (dtype = 1: float, shape = 2) and the plugin's metadata = 9."""
     plugin = _field(0x0A, _field(0x0A, b"hparams") + _field(0x12, data))
     value = _field(0x0A, tag.encode()) + _field(0x42, b"\x08\x01\x12\x00") + _field(0x4A, plugin)
-    event = b"\x09" + struct.pack("<d", time) + _field(0x2A, _field(0x0A, value))
-    length = struct.pack("<Q", len(event))
-    return length + _checksum(length) + event + _checksum(event)
+    return _record(time, _field(0x2A, _field(0x0A, value)))
 
 
 # --- Pictures ---------------------------------------------------------------------------------------------------------
@@ -156,9 +158,7 @@ def figure_record(figure: Image | Histogram) -> bytes:
     """A picture as one record, named like it: summary = 5 {value = 1 {tag = 1, image = 4 or histo = 5}}."""
     value = _field(0x22, _image(figure)) if isinstance(figure, Image) else _field(0x2A, _histo(figure))
     summary = _field(0x2A, _field(0x0A, _field(0x0A, figure.name.encode()) + value))
-    event = b"\x09" + struct.pack("<d", figure.time) + b"\x10" + _varint(max(figure.step, 0)) + summary
-    length = struct.pack("<Q", len(event))
-    return length + _checksum(length) + event + _checksum(event)
+    return _record(figure.time, b"\x10" + _varint(max(figure.step, 0)) + summary)
 
 
 def _image(figure: Image) -> bytes:

@@ -43,7 +43,7 @@ from tests.recording import record
 from tests.simulated_cluster import SimulatedCluster
 from tests.unit.runs import METRICS, RUN, describe, end_run, points, small_run
 
-Export = Callable[[History | Path, Path], Path]
+Export = Callable[[History, Path], Path]
 ALL: list[Export] = [export_csv, export_jsonl, export_parquet, export_tensorboard]
 
 WALL = [1_700_000_001.5, 1_700_000_002.0, 1_700_000_002.5, 1_700_000_003.0]
@@ -68,7 +68,7 @@ def history_of(steps: int, metric: str = "loss", run: str = RUN, first: int = 0)
 
 
 def test_csv_holds_every_point_in_long_form(tmp_path: Path) -> None:
-    path = export_csv(small_run(tmp_path / "run").path, tmp_path / "out")
+    path = export_csv(read_run(small_run(tmp_path / "run").path), tmp_path / "out")
     assert path == tmp_path / "out" / "softmax-5f2b8c1e.csv"
     text = path.read_text()
     assert text.splitlines()[0] == "run,step,metric,value,wall_time"
@@ -161,7 +161,7 @@ def scalars(folder: Path) -> dict[str, list[Any]]:
 
 
 def test_tensorboard_reads_every_point(tmp_path: Path) -> None:
-    path = export_tensorboard(small_run(tmp_path / "run").path, tmp_path / "out")
+    path = export_tensorboard(read_run(small_run(tmp_path / "run").path), tmp_path / "out")
     assert path == tmp_path / "out" / "softmax-5f2b8c1e" / "events.out.tfevents.1700000000.clew"
     found = scalars(path.parent)
     assert list(found) == ["loss", "W", "test_accuracy"]
@@ -203,7 +203,7 @@ def test_a_flipped_byte_is_noticed_by_tensorboard_so_the_checksums_are_real(tmp_
 
 
 def test_parquet_holds_the_same(tmp_path: Path) -> None:
-    path = export_parquet(small_run(tmp_path / "run").path, tmp_path)
+    path = export_parquet(read_run(small_run(tmp_path / "run").path), tmp_path)
     rows = importlib.import_module("pyarrow.parquet").read_table(path).to_pylist()
     assert {row["run"] for row in rows} == {RUN}
     assert str([(r["step"], r["metric"], r["value"], r["wall_time"]) for r in rows]) == str(EXPECTED)
@@ -412,7 +412,7 @@ def test_the_settings_are_on_the_page_hparams_of_tensorboard(tmp_path: Path) -> 
     loader = importlib.import_module("tensorboard.backend.event_processing.event_file_loader")
     event = importlib.import_module("tensorboard.compat.proto.event_pb2").Event
     metadata = importlib.import_module("tensorboard.plugins.hparams.metadata")
-    path = export_tensorboard(settled_run(tmp_path / "run"), tmp_path / "out")
+    path = export_tensorboard(read_run(settled_run(tmp_path / "run")), tmp_path / "out")
     events = [event.FromString(raw) for raw in loader.RawEventFileLoader(str(path)).Load()]
     values = {value.tag: value for one in events for value in one.summary.value}
     start, end = (values[f"_hparams_/session_{name}_info"].metadata.plugin_data.content for name in ("start", "end"))
@@ -440,7 +440,7 @@ def test_mlflow_reads_every_point_and_setting(tmp_path: Path) -> None:
 
     run = settled_run(tmp_path / "run")
     for _ in range(2):  # the second replaces the first
-        path = export_mlflow(run, tmp_path / "out")
+        path = export_mlflow(read_run(run), tmp_path / "out")
     client = MlflowClient(f"sqlite:///{path}")
     experiment = client.get_experiment_by_name("softmax")
     assert experiment is not None
@@ -464,7 +464,7 @@ def test_without_mlflow_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_table_for_weights_and_biases_has_a_row_for_each_step(tmp_path: Path) -> None:
-    path = export_wandb(settled_run(tmp_path / "run"), tmp_path)
+    path = export_wandb(read_run(settled_run(tmp_path / "run")), tmp_path)
     rows = list(csv.DictReader(path.read_text().splitlines()))
     read = [
         (int(row["_step"]), name, float(row[name]), float(row["_timestamp"]))
