@@ -14,7 +14,7 @@ import zmq
 
 from clew_gui.jobs.access import SiteAccess
 from clew_gui.jobs.agent_route import AgentRoute, read_address
-from clew_gui.jobs.job import JobOrder, JobStage, JobStatus
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.job_book import job_book
 from clew_gui.jobs.manager import JobManager
 from clew_gui.nodes.routes import RouteFinder, RouteKind
@@ -111,7 +111,7 @@ def held(laptop: Laptop) -> Iterator[JobOrder]:
         wait_until(lambda: manager.job(order.job).news.stage is JobStage.RUNNING)
     yield order
     with laptop.manager(order.job) as manager:
-        manager.let_go(order.job)
+        manager.end(order.job, EndRequest.LET_GO)
         wait_until(lambda: manager.job(order.job).news.over)
         assert manager.job(order.job).news.text == "You gave the allocation back."
 
@@ -317,7 +317,7 @@ def test_a_job_that_will_not_start_says_so_and_is_cancelled_in_the_queue(laptop:
     limit = "It will not start: the partition's limit is 2 minutes, and it asks for 10 minutes."
     assert manager.job(order.job).news.text == limit
     assert manager.target(order.job).while_absent() == limit
-    manager.cancel(order.job)
+    manager.end(order.job, EndRequest.CANCEL)
     wait_until(lambda: manager.job(order.job).news.over)
     assert (manager.job(order.job).news.phase, manager.job(order.job).news.text) == (
         Phase.CANCELLED,

@@ -137,13 +137,12 @@ class FakeSite:
             self.answer(job)
         return True
 
-    def cancel(self, job: str) -> None:
-        self.book.note_end_request(job, EndRequest.CANCEL)
-        self.end(job, Phase.CANCELLED, "You cancelled the job.", kill=True)
-
-    def let_go(self, job: str) -> None:
-        self.book.note_end_request(job, EndRequest.LET_GO)
-        self.end(job, Phase.COMPLETED, "You let the node go.")
+    def end_for(self, job: str, request: EndRequest) -> None:
+        self.book.note_end_request(job, request)
+        if request is EndRequest.CANCEL:
+            self.end(job, Phase.CANCELLED, "You cancelled the job.", kill=True)
+        else:
+            self.end(job, Phase.COMPLETED, "You let the node go.")
 
     def target(self, job: str) -> FakeTarget:
         return FakeTarget(self, job)
@@ -304,11 +303,8 @@ class FakeManager(JobManager):
     def noted(self, job: str) -> None:
         self._of(job).noted(job)
 
-    def cancel(self, job: str) -> None:
-        self._of(job).cancel(job)
-
-    def let_go(self, job: str) -> None:
-        self._of(job).let_go(job)
+    def end(self, job_id: str, request: EndRequest) -> None:
+        self._of(job_id).end_for(job_id, request)
 
     def target(self, job_id: str) -> Any:
         return self._of(job_id).target(job_id)

@@ -124,13 +124,19 @@ class JobManager:
         """Takes over what another program wrote about the job into the book."""
         self.job(job).take_over()
 
-    def cancel(self, job: str) -> None:
+    def end(self, job_id: str, request: EndRequest) -> None:
         """End the job, or take it out of the queue."""
-        self._end(self.job(job), EndRequest.CANCEL)
-
-    def let_go(self, job: str) -> None:
-        """End an allocation that was held."""
-        self._end(self.job(job), EndRequest.LET_GO)
+        job = self.job(job_id)
+        if job.news.over:
+            return
+        try:
+            self.book.note_end_request(job_id, request)
+        except OSError as error:
+            _log.warning("The request to end a job cannot be recorded: %s", error)
+        job.access.allow_prompts()
+        job.publish(lambda news: replace(news, text=ending(request)))
+        job.wake()
+        job.start(Work.END, partial(procedure.end, job))
 
     def target(self, job_id: str) -> AgentRoute:
         """The connection to the job's agent and files; the same one each time, until it is closed."""
@@ -157,18 +163,6 @@ class JobManager:
                 watch = self.watch_of(self.book.order(job_id).site)
                 self._jobs[job_id] = ManagedJob(job_id, watch, self.book, lambda news: self.listen(news))
             return self._jobs[job_id]
-
-    def _end(self, job: ManagedJob, request: EndRequest) -> None:
-        if job.news.over:
-            return
-        try:
-            self.book.note_end_request(job.id, request)
-        except OSError as error:
-            _log.warning("The request to end a job cannot be recorded: %s", error)
-        job.access.allow_prompts()
-        job.publish(lambda news: replace(news, text=ending(request)))
-        job.wake()
-        job.start(Work.END, partial(procedure.end, job))
 
     # --- Sites --------------------------------------------------------------------------------------------------------
 

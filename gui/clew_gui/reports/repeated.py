@@ -71,9 +71,9 @@ def compare_repeat(handed_in: History, again: History, steps: int, exact: bool) 
     compared, evaluated, found = 0, set[int](), [*_schema_differences(handed_in.schema, again.schema)]
     unfinished = steps if handed_in.fold.state is not RunState.FINISHED and steps >= handed_in.fold.step else None
     for name, metric in {**handed_in.metrics, **again.metrics}.items():
-        ours, theirs = (_until(run, name, steps + (not metric.per_step)) for run in (again, handed_in))
+        ours, theirs = (run.column(name).before(steps + (not metric.per_step)) for run in (again, handed_in))
         if not metric.per_step and unfinished is not None and unfinished not in theirs.steps:
-            ours = _until(again, name, unfinished)
+            ours = ours.before(unfinished)
         if not np.array_equal(ours.steps, theirs.steps):
             found.append(f"{metric.label} has {_lacking(ours, theirs)}.")
             continue
@@ -97,13 +97,6 @@ def _schema_differences(handed_in: Schema | None, again: Schema | None) -> Itera
         claimed, found = (getattr(one, name, 0) for one in (handed_in, again))
         if claimed != found:
             yield f"{name.replace('_', ' ').capitalize()}: {claimed:,} was handed in, {found:,} comes out here."
-
-
-def _until(history: History, metric: str, step: int) -> Column:
-    """Returns what a run recorded of ``metric`` before ``step``."""
-    whole = history.column(metric)
-    count = int(np.searchsorted(whole.steps, step))
-    return Column(whole.steps[:count], whole.values[:count], whole.clock[:count])
 
 
 def _lacking(ours: Column, theirs: Column) -> str:

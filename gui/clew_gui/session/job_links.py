@@ -197,15 +197,12 @@ class JobLinks:
 
     def end(self, job: str) -> None:
         """Cancel a job, or give back an allocation. Raises ``ProblemError`` for an unknown one."""
-        manager, model = self.manager, self.models.get(job)
+        model = self.models.get(job)
         if model is None:
             raise problem("job.unknown", f"There is no job {job}.", "", job, list_all("jobs"))
-        if model.news.over:
-            return
-        if model.order.hold and not not_begun(model.news):
-            manager.let_go(job)
-        else:
-            manager.cancel(job)
+        if not model.news.over:
+            held = model.order.hold and not not_begun(model.news)
+            self.manager.end(job, EndRequest.LET_GO if held else EndRequest.CANCEL)
 
     def on_continue_asked(self, model: RunModel) -> None:
         """Notes that the run's agent was asked to continue it: if the job ends before that is done, the next job does

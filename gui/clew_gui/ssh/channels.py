@@ -257,13 +257,10 @@ class _Pieces:
 
 def sftp_write(sftp: paramiko.SFTPClient, path: str, data: bytes | Path, mode: int, offset: int) -> None:
     """Write ``data`` from ``offset`` on; a new file has its permissions before anything is in it."""
-    if offset:
-        with sftp.open(path, "r+b") as file:
+    with sftp.open(path, "r+b") if offset else _create(sftp, path, mode) as file:
+        if offset:
             file.truncate(offset)
             file.seek(offset)
-            _send_pieces(file, data)
-        return
-    with _create(sftp, path, mode) as file:
         _send_pieces(file, data)
 
 

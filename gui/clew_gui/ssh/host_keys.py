@@ -72,14 +72,18 @@ def _read_line(line: str, place: str) -> KnownLine | None:
     marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
     if len(fields) < 3 or fields[0].startswith("#"):
         return None
+    blob = public_key(" ".join(fields[1:3]).encode(errors="replace"))
+    return KnownLine(tuple(fields[0].split(",")), HostKey(fields[1], blob), marker, place) if blob else None
+
+
+def public_key(line: bytes) -> bytes:
+    """The bytes of the key in a line that begins with its type; empty when it is none."""
     try:
-        blob = base64.b64decode(fields[2], validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    name = fields[1].encode(errors="replace")
-    if not blob.startswith(len(name).to_bytes(4, "big") + name):  # the bytes begin with the type's own name
-        return None
-    return KnownLine(tuple(fields[0].split(",")), HostKey(fields[1], blob), marker, place)
+        name, text = line.split()[:2]
+        blob = base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+    return blob if blob.startswith(len(name).to_bytes(4, "big") + name) else b""  # they begin with the type's own name
 
 
 def lookup_name(host: str, port: int = SSH_PORT) -> str:

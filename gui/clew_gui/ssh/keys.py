@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives import serialization as form
 from paramiko.agent import AgentSSH, get_agent_connection
 
 from clew_gui.ssh.connection import Hop, SshFiles
+from clew_gui.ssh.host_keys import public_key
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompt, Prompter, PromptKind, cancelled
 from clew_shared.base import operating_system
 from clew_shared.base.problem import ProblemError, os_refused, problem
@@ -282,20 +283,10 @@ def read_key_file(path: Path) -> bytes:
         return path.expanduser().read_bytes()
 
 
-def _public_line(data: bytes) -> bytes:
-    """The bytes of the key in a ``.pub`` file; empty when it is none."""
-    try:
-        name, blob = data.split()[:2]
-        key = base64.b64decode(blob, validate=True)
-    except (ValueError, binascii.Error):
-        return b""
-    return key if key.startswith(struct.pack(">I", len(name)) + name) else b""
-
-
 def public_part(path: Path, data: bytes) -> bytes:
     """The public key's bytes, from the file itself or the ``.pub`` beside it; empty when neither has them."""
-    public = _public_line(data) or _known_of(path, data).public
-    return public or _public_line(_bytes(path.expanduser().with_name(f"{path.name}.pub")))
+    public = public_key(data) or _known_of(path, data).public
+    return public or public_key(_bytes(path.expanduser().with_name(f"{path.name}.pub")))
 
 
 def _known_of(path: Path, data: bytes) -> KeyFile:
@@ -312,6 +303,6 @@ def certified_key(certificate: Path) -> bytes:
         found = form.load_ssh_public_identity(certificate.read_bytes())
         if not isinstance(found, form.SSHCertificate):
             return b""
-        return _public_line(found.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH))
+        return public_key(found.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH))
     except (OSError, ValueError, UnsupportedAlgorithm):
         return b""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import queue
 import socket
-import struct
 import threading
 import time
 from collections import deque
@@ -21,12 +20,10 @@ from paramiko.message import Message
 from clew_gui.ssh.connection import Hop, SshFiles, lost
 from clew_gui.ssh.paramiko_connection import ParamikoConnection, prefer
 from clew_gui.ssh.prompts import Prompter
-from clew_gui.ssh.transport import MSGS_OF_CHANNELS, SshTransport
+from clew_gui.ssh.transport import MSG_CHANNEL_CLOSE, MSG_GLOBAL_REQUEST, MSGS_OF_CHANNELS, NUMBER, PING, SshTransport
 
-_GLOBAL_REQUEST, _REQUEST_SUCCESS, _REQUEST_FAILURE = 80, 81, 82  # RFC 4250, section 4.1.2
-_OPEN, _OPEN_SUCCESS, _OPEN_FAILURE, _CLOSE = 90, 91, 92, 97
-_PING = "keepalive@openssh.com"
-_NUMBER = struct.Struct(">I")
+_REQUEST_SUCCESS, _REQUEST_FAILURE = 81, 82  # RFC 4250, section 4.1.2
+_OPEN, _OPEN_SUCCESS, _OPEN_FAILURE = 90, 91, 92
 _HANDSHAKE_S = 10.0
 """Seconds for a program of this computer to shake hands: one that was stopped meanwhile may try again."""
 
@@ -131,7 +128,7 @@ class Relay:
         def receive(kind: int, rest: bytes) -> None:
             self._from_program(program, kind, rest)
 
-        link.divert((_GLOBAL_REQUEST, _OPEN, *MSGS_OF_CHANNELS), receive, lambda: self._leave(program))
+        link.divert((MSG_GLOBAL_REQUEST, _OPEN, *MSGS_OF_CHANNELS), receive, lambda: self._leave(program))
         with self._lock:
             self._programs.add(program)
         self.changed.set()
@@ -151,48 +148,45 @@ class Relay:
             program.link.end()
 
     def _ask(self, program: _Program | None) -> None:
-        message = Message()
-        message.add_string(_PING)
-        message.add_boolean(True)
         with self._lock:  # answers come in the order of the questions
             self._asked.append(program)
-            self._to_server.put(_GLOBAL_REQUEST, message.asbytes())
+            self._to_server.put(MSG_GLOBAL_REQUEST, PING)
 
     # --- From a program to the server ---------------------------------------------------------------------------------
 
     def _from_program(self, program: _Program, kind: int, rest: bytes) -> None:
-        if kind == _GLOBAL_REQUEST:
-            self._requested(program, Message(rest))
+        if kind == MSG_GLOBAL_REQUEST:
+            self._requested(program, rest)
         elif kind == _OPEN:
             self._opened(program, rest)
         else:
             self._pass_on(program, kind, rest)
 
-    def _requested(self, program: _Program, message: Message) -> None:
+    def _requested(self, program: _Program, rest: bytes) -> None:
         """Only the question whether the server is there goes on: what else there is would change the link for all."""
-        name, wants_answer = message.get_text(), message.get_boolean()
-        if name == _PING and wants_answer:
+        message = Message(rest)
+        if rest == PING:
             self._ask(program)
-        elif wants_answer:
+        elif message.get_text() and message.get_boolean():
             program.outbox.put(_REQUEST_FAILURE, b"")
 
     def _opened(self, program: _Program, rest: bytes) -> None:
-        at = _NUMBER.size + _NUMBER.unpack_from(rest)[0]  # after the kind of channel
+        at = NUMBER.size + NUMBER.unpack_from(rest)[0]  # after the kind of channel
         with self._lock:
             number = next(self._numbers)
-            self._channels[number] = _Channel(program, _NUMBER.unpack_from(rest, at)[0])
-        self._to_server.put(_OPEN, rest[:at] + _NUMBER.pack(number) + rest[at + _NUMBER.size :])
+            self._channels[number] = _Channel(program, NUMBER.unpack_from(rest, at)[0])
+        self._to_server.put(_OPEN, rest[:at] + NUMBER.pack(number) + rest[at + NUMBER.size :])
 
     def _pass_on(self, program: _Program, kind: int, rest: bytes) -> None:
-        (number,) = _NUMBER.unpack_from(rest)
+        (number,) = NUMBER.unpack_from(rest)
         with self._lock:
             channel = self._channels.get(number)
             if channel is None or channel.program is not program or channel.servers is None or channel.closed_here:
                 return
-            if kind == _CLOSE:
+            if kind == MSG_CHANNEL_CLOSE:
                 self._close(number, channel)
             else:
-                self._to_server.put(kind, _NUMBER.pack(channel.servers) + rest[_NUMBER.size :])
+                self._to_server.put(kind, NUMBER.pack(channel.servers) + rest[NUMBER.size :])
 
     def _leave(self, program: _Program) -> None:
         """Nobody hears any more what the server sends for this program: its channels are closed."""
@@ -208,7 +202,7 @@ class Relay:
         """The program sends no more. The lock is held."""
         channel.closed_here = True
         if channel.servers is not None:
-            self._to_server.put(_CLOSE, _NUMBER.pack(channel.servers))
+            self._to_server.put(MSG_CHANNEL_CLOSE, NUMBER.pack(channel.servers))
         if channel.closed_there:
             del self._channels[number]
 
@@ -222,24 +216,24 @@ class Relay:
                 if asked_by is not None:
                     asked_by.outbox.put(kind, rest)
                 return
-            (number,) = _NUMBER.unpack_from(rest)
+            (number,) = NUMBER.unpack_from(rest)
             channel = self._channels.get(number)
             if channel is not None:
-                self._deliver(number, channel, kind, rest[_NUMBER.size :])
+                self._deliver(number, channel, kind, rest[NUMBER.size :])
 
     def _deliver(self, number: int, channel: _Channel, kind: int, rest: bytes) -> None:
         """A message about ``channel``, but for the number that stood in it. The lock is held."""
         if kind == _OPEN_SUCCESS:
-            (channel.servers,) = _NUMBER.unpack_from(rest)
-            rest = _NUMBER.pack(number) + rest[_NUMBER.size :]
+            (channel.servers,) = NUMBER.unpack_from(rest)
+            rest = NUMBER.pack(number) + rest[NUMBER.size :]
             if channel.closed_here:  # its program has gone meanwhile
                 self._close(number, channel)
-        elif kind == _CLOSE:
+        elif kind == MSG_CHANNEL_CLOSE:
             channel.closed_there = True
         if kind == _OPEN_FAILURE or (channel.closed_here and channel.closed_there):
             del self._channels[number]
         if channel.program in self._programs:
-            channel.program.outbox.put(kind, _NUMBER.pack(channel.number) + rest)
+            channel.program.outbox.put(kind, NUMBER.pack(channel.number) + rest)
 
 
 def connect_to_relay(

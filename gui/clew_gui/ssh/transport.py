@@ -17,14 +17,16 @@ from paramiko.message import Message
 
 _log = logging.getLogger(__name__)
 
-_MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
+MSG_GLOBAL_REQUEST = 80  # RFC 4250, section 4.1.2
 MSGS_OF_CHANNELS = range(93, 101)
 """Messages about a channel that is open."""
-_MSG_CHANNEL_CLOSE = 97
+MSG_CHANNEL_CLOSE = 97
 _MSG_USERAUTH_BANNER = 53
 _MSG_AUTHENTICATION = 50
 """The first number of a message that may not be sent while keys are exchanged (RFC 4253, section 7.1)."""
-_NUMBER = struct.Struct(">I")
+NUMBER = struct.Struct(">I")
+PING = b"\0\0\0\x15keepalive@openssh.com\1"
+"""The rest of a global request that every server answers: the length of its name, the name, and that it is one."""
 _END_S = 2.0
 _GRACE_S = 1.0
 """A call whose time is up gets this long to leave its channel before the whole link is given up."""
@@ -117,12 +119,8 @@ class SshTransport(paramiko.Transport):
         return not self.is_active()
 
     def _send_ping(self) -> None:
-        message = Message()
-        message.add_byte(bytes([_MSG_GLOBAL_REQUEST]))
-        message.add_string("keepalive@openssh.com")
-        message.add_boolean(True)
         with suppress(paramiko.SSHException, EOFError, OSError):
-            self._anything()._send_user_message(message)
+            self._anything()._send_user_message(Message(bytes([MSG_GLOBAL_REQUEST]) + PING))
 
     def _anything(self) -> Any:
         return self  # private methods of paramiko, which its stubs do not know
@@ -165,12 +163,12 @@ class SshTransport(paramiko.Transport):
         inner: Any = super()
         if self._anything()._channels.get(channel) is not None:
             with m.packet.getbuffer() as data:
-                _NUMBER.pack_into(data, 4, number)
+                NUMBER.pack_into(data, 4, number)
             m.rewind()
             inner._parse_channel_open_success(m)
             return
         close = Message()
-        close.add_byte(bytes([_MSG_CHANNEL_CLOSE]))
+        close.add_byte(bytes([MSG_CHANNEL_CLOSE]))
         close.add_int(number)
         self._send_user_message(close)
 
@@ -202,13 +200,13 @@ class SshTransport(paramiko.Transport):
         with message.packet.getbuffer() as data:
             if data[0] not in MSGS_OF_CHANNELS or self._ended is not None:
                 return True
-            (number,) = _NUMBER.unpack_from(data, 1)
+            (number,) = NUMBER.unpack_from(data, 1)
             theirs = self._theirs.get(number)
             if theirs is None:
                 return False
-            if data[0] == _MSG_CHANNEL_CLOSE:
+            if data[0] == MSG_CHANNEL_CLOSE:
                 del self._theirs[number]
-            _NUMBER.pack_into(data, 1, theirs)
+            NUMBER.pack_into(data, 1, theirs)
             return True
 
     def _log(self, level: int, msg: Any, *args: Any) -> None:

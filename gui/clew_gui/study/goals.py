@@ -66,7 +66,7 @@ def check_goal(
     wanted = ", ".join(filter(None, (_wanted(goal, percent), requires_words(goal, card))))
     column = history.column(goal.metric)
     end = diverged_for_good(history)
-    value = _counting(goal, column if end is None or goal.which != "best" else _before(column, end))
+    value = _counting(goal, column if end is None or goal.which != "best" else column.before(end))
     if value is None:
         where = f" at step {goal.step}" if goal.which == "at" else ""
         return GoalResult(False, None, f"{label}: no value{where}; the goal is {wanted}")
@@ -144,11 +144,6 @@ def diverged_for_good(history: History) -> int | None:
         return None
     finite = np.flatnonzero(np.isfinite(column.values))
     return int(column.steps[finite[-1] + 1 if len(finite) else 0])
-
-
-def _before(column: Column, step: int) -> Column:
-    index = int(np.searchsorted(column.steps, step))
-    return Column(column.steps[:index], column.values[:index], column.clock[:index])
 
 
 def _step(goal: Goal, column: Column) -> int:

@@ -28,6 +28,11 @@ class Column(NamedTuple):
     values: Floats
     clock: NDArray[np.float64]
 
+    def before(self, step: int) -> Column:
+        """Returns what was recorded before ``step``."""
+        count = int(np.searchsorted(self.steps, step))
+        return Column(self.steps[:count], self.values[:count], self.clock[:count])
+
 
 class CurveBlock(NamedTuple):
     """``size`` points that were recorded together by ``attempt``: the wall clock at their end and what they took."""

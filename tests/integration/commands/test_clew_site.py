@@ -25,7 +25,7 @@ from clew_gui.commands.run.follow import SiteTerminal, TerminalLock
 from clew_gui.commands.run.run import resume
 from clew_gui.commands.run.site_run import open_session, run_there
 from clew_gui.commands.verify_export import verify
-from clew_gui.jobs.job import JobOrder, JobStage, JobStatus, Place
+from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus, Place
 from clew_gui.jobs.job_book import JobBook, job_book
 from clew_gui.jobs.job_files import SCRIPT
 from clew_gui.schedulers.state import Phase
@@ -624,14 +624,14 @@ def test_a_job_that_its_sender_takes_out_of_the_list_meanwhile_is_cancelled(lapt
     """The command that was about to send it is told, and leaves nothing behind."""
 
     def give_up(site: BusySite) -> None:
-        cancel = site.cancel
+        end = site.end_for
 
-        def cancelled(job: str) -> None:
-            cancel(job)
+        def ended(job: str, request: EndRequest) -> None:
+            end(job, request)
             job_book(laptop.places).forget(job)
             site.book.refresh()
 
-        site.cancel = cancelled  # type: ignore[method-assign]
+        site.end_for = ended  # type: ignore[method-assign]
 
     laptop.prepare = lambda _site: None
     laptop.run(stand_in_spec(steps=100), detach=True)

@@ -328,8 +328,10 @@ def test_a_window_waits_for_no_call_to_the_site(office: Office, monkeypatch: pyt
         assert not target.authorize("viewer", "key")
         assert (target.find(), target.files(over=False), target.route) == (None, None, "")
         assert target.while_absent() == manager.job(first.job).news.text
-        for call in (manager.follow, manager.noted, manager.cancel, manager.let_go):
+        for call in (manager.follow, manager.noted):
             call(first.job)
+        for request in EndRequest:
+            manager.end(first.job, request)
         manager.job(first.job).heard()
         manager.job(first.job).fell_silent()
         manager.wake(manager.watch_of("lab"))
@@ -351,7 +353,7 @@ def test_a_job_that_is_cancelled_before_it_was_sent_is_not_sent(office: Office) 
     with closing(office.manager(a_deployer(ensure_agent=ensure))) as manager:
         manager.submit(order)
         assert begun.wait(LIMIT_S)
-        manager.cancel(order.job)
+        manager.end(order.job, EndRequest.CANCEL)
         go_on.set()
         news = reach(manager, order.job, JobStage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
@@ -374,7 +376,7 @@ def test_a_job_that_is_cancelled_while_its_data_are_brought_is_given_up(office: 
     with closing(office.manager(a_deployer(stage=stage))) as manager:
         manager.submit(order)
         assert begun.wait(LIMIT_S)
-        manager.cancel(order.job)
+        manager.end(order.job, EndRequest.CANCEL)
         news = reach(manager, order.job, JobStage.ENDED)
     assert news.text == "You cancelled the job; nothing was sent."
 
@@ -385,7 +387,7 @@ def test_of_a_job_that_is_cancelled_in_the_queue_nothing_is_left_and_of_one_that
     first, second = sent(office, manager), sent(office, manager)
     office.login.files[f"{CLEW}/jobs/{second.job}/job.log"] = b"It began."
     for order in (first, second):
-        manager.cancel(order.job)
+        manager.end(order.job, EndRequest.CANCEL)
         reach(manager, order.job, JobStage.ENDED)
     assert office.login.folders() == {second.job}
 
@@ -661,7 +663,7 @@ def test_a_job_whose_keeper_was_killed_has_ended_if_its_runs_ended_in_it(
 
 def test_who_cancelled_is_told(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
-    manager.cancel(order.job)
+    manager.end(order.job, EndRequest.CANCEL)
     news = reach(manager, order.job, JobStage.ENDED)
     assert (news.text, news.problem) == ("You cancelled the job.", None)
     assert "The job is being cancelled." in office.texts(order.job)
@@ -670,7 +672,7 @@ def test_who_cancelled_is_told(office: Office, manager: JobManager) -> None:
 def test_a_request_to_end_waits_for_the_network(office: Office, manager: JobManager) -> None:
     order = sent(office, manager, hold=True)
     office.login.away = AWAY
-    manager.let_go(order.job)
+    manager.end(order.job, EndRequest.LET_GO)
     until(manager, lambda: manager.job(order.job).news.problem is not None)
     office.login.away = None
     assert reach(manager, order.job, JobStage.ENDED).text == "You gave the allocation back."
@@ -679,7 +681,7 @@ def test_a_request_to_end_waits_for_the_network(office: Office, manager: JobMana
 def test_a_scheduler_that_cannot_end_a_job_is_asked_again(office: Office, manager: JobManager) -> None:
     order = sent(office, manager)
     office.login.silent = True
-    manager.cancel(order.job)
+    manager.end(order.job, EndRequest.CANCEL)
     until(manager, lambda: any("could not be ended: slurm_load_jobs error" in text for text in office.texts(order.job)))
     office.login.silent = False
     assert reach(manager, order.job, JobStage.ENDED).text == "You cancelled the job."

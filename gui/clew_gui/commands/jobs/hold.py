@@ -15,7 +15,7 @@ from clew_gui.commands.context import FAILED, OK, CommandContext, Parser, compla
 from clew_gui.commands.sites.flags import add_allocation_flags, given_allocation
 from clew_gui.jobs.agent_route import AgentRoute
 from clew_gui.jobs.held import held_jobs, held_line, live_job
-from clew_gui.jobs.job import STAGE_WORDS, JobOrder, JobStage, JobStatus
+from clew_gui.jobs.job import STAGE_WORDS, EndRequest, JobOrder, JobStage, JobStatus
 from clew_gui.jobs.manager import ASK_S, JobManager, open_manager
 from clew_gui.schedulers.allocation import build_allocation, summary
 from clew_gui.sites.site import Site, is_local
@@ -82,7 +82,7 @@ class HeldNode:
         if self.news.over:
             return
         context.note("The allocation is given back.")
-        self._manager.let_go(self.job)
+        self._manager.end(self.job, EndRequest.LET_GO)
         before = self._stops()
         while self._stops() == before and not self.news.over:
             self.hear(context)
