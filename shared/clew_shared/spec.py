@@ -80,6 +80,9 @@ class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _NO_LOCAL_STEPS = {"local_steps": 1}
 """An option of parameter servers in earlier versions, with the value at which it did nothing."""
+_LATER = ("nodes", "precision", "pruning", "rate_range", "prediction", "trace")
+"""Fields that are left out of a file where they say nothing, so that an earlier version reads what it can run: it
+refuses a field that it does not know."""
 _GONE = ("per_core",)
 """Fields of earlier versions that changed nothing in what a run computes."""
 
@@ -154,17 +157,9 @@ def to_table(spec: RunSpec) -> dict[str, Any]:
     TOML has no null: a hyperparameter without value is written as "none", which ``params`` reads as no value.
     """
     table = msgspec.to_builtins(msgspec.structs.asdict(spec))
-    empty = {field.name for field in msgspec.structs.fields(spec) if field.default == "" == table[field.name]}
-    table = {key: value for key, value in table.items() if key not in empty and value != {}}
-    usual = {
-        "nodes": 1,
-        "precision": "float32",
-        "pruning": None,
-        "rate_range": None,
-        "prediction": None,
-        "trace": 0,
-        "timed": spec.is_named_as_timed,
-    }  # left out, so that an earlier version reads what it can run: it refuses a field that it does not know
+    known = msgspec.structs.fields(spec)
+    usual = {field.name: field.default for field in known if field.default == "" or field.name in _LATER}
+    usual |= {key: {} for key in _TABLES} | {"timed": spec.is_named_as_timed}
     table = {key: value for key, value in table.items() if key not in usual or value != usual[key]}
     return table | {key: without_null(table[key]) for key in _TABLES if key in table}
 

@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,13 +39,11 @@ from clew_agent.wire.rendezvous import (
     clear_keys,
     lock_path,
     node_places,
-    own_address,
     publish,
     read_ports,
     withdraw,
 )
 from clew_agent.wire.server import GuardedRouter
-from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
 from clew_shared.base.harmless import log_to
@@ -132,7 +129,7 @@ def _serve_locked(places: Places, agent: str, options: Options) -> None:
     manager = RunManager(
         places.runs, record, launcher, control, devices, find_search(places), name, options.own, options.out
     )
-    address = _address(agent, router)
+    address = router.describe(agent)
     duty = JobRunStarter(job, manager, lambda: _overtaken(places, address)) if job is not None else None
     services = Services(places, agent, router, options.ports)
     probes = Probes(places, agent, options.exercises, router)
@@ -188,22 +185,6 @@ def may_fork(gpus: int) -> bool:
     Copies of a process that has loaded an NVIDIA driver's libraries have not been tried.
     """
     return operating_system.FORKS_SAFELY and not gpus
-
-
-def _address(agent: str, router: GuardedRouter) -> AgentAddress:
-    return AgentAddress(
-        agent=agent,
-        host=operating_system.host_name(),
-        boot=operating_system.boot_id(),
-        pid=os.getpid(),
-        generation=0,
-        address=own_address() if router.address == ANYWHERE else router.address,
-        port=router.port,
-        public_key=router.public_key,
-        allow_list=str(router.allow_list.absolute()),
-        version=__version__,
-        started=time.time(),
-    )
 
 
 def main(argv: Sequence[str]) -> int:

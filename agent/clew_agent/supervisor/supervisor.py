@@ -22,9 +22,8 @@ from clew_agent.supervisor.run_manager import RunManager
 from clew_agent.supervisor.services import Services
 from clew_agent.supervisor.trainer_client import ControlClient
 from clew_agent.wire.long_polls import Caller, LongPolls, WaitingRequest
-from clew_agent.wire.server import GuardedRouter
+from clew_agent.wire.server import GuardedRouter, welcome
 from clew_shared import __version__
-from clew_shared.base import operating_system
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.base.wakeup import WakeupPipe
 from clew_shared.catalogue import catalogue_hash
@@ -48,7 +47,6 @@ from clew_shared.wire.messages import (
     Status,
     Stop,
     TryRun,
-    Welcome,
     decode_request,
     unknown_kind,
 )
@@ -276,12 +274,8 @@ class Supervisor:
         if request.protocol[0] != PROTOCOL_VERSION[0] and len(self._readers) < _MOST_READERS:
             _log.info("A viewer speaks protocol %s; it can read, but not send commands.", request.protocol)
             self._readers.add(caller.identity)
-        return Welcome(
-            protocol=PROTOCOL_VERSION,
-            agent=self.agent,
-            host=operating_system.host_name(),
-            version=__version__,
-            clock=time.time(),
+        return msgspec.structs.replace(
+            welcome(self.agent),
             catalogue_hash=catalogue_hash(self._catalogue.get()),
             devices=self._manager.devices(),
             datasets=self._manager.datasets(),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 
@@ -14,15 +12,13 @@ import zmq
 
 from clew_agent.node.exit_codes import STOPPED
 from clew_agent.trainer.control_address import address_file, allow_folder, remove_address
-from clew_agent.wire.server import GuardedRouter
-from clew_shared import __version__
+from clew_agent.wire.server import GuardedRouter, welcome
 from clew_shared.base import operating_system
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem
 from clew_shared.wire.messages import (
     PROTOCOL_VERSION,
-    AgentAddress,
     AnyRequest,
     Done,
     Hello,
@@ -30,7 +26,6 @@ from clew_shared.wire.messages import (
     Reply,
     RunningRunRequest,
     Stop,
-    Welcome,
     decode_request,
 )
 
@@ -109,7 +104,8 @@ class Control:
         make_private(address_file(self._places, self._run).parent)
         folder = make_private(allow_folder(self._places, self._run))
         self._router = GuardedRouter(self._context, folder)
-        write_private(address_file(self._places, self._run), msgspec.json.encode(self._address(self._router)))
+        address = self._router.describe(self._run, self._attempt)
+        write_private(address_file(self._places, self._run), msgspec.json.encode(address))
         self._thread.start()
 
     def close(self) -> None:
@@ -122,21 +118,6 @@ class Control:
             self._router = None
         remove_address(self._run)
         self._context.term()
-
-    def _address(self, router: GuardedRouter) -> AgentAddress:
-        return AgentAddress(
-            agent=self._run,
-            host=operating_system.host_name(),
-            boot=operating_system.boot_id(),
-            pid=os.getpid(),
-            generation=self._attempt,
-            address=router.address,
-            port=router.port,
-            public_key=router.public_key,
-            allow_list=str(router.allow_list),
-            version=__version__,
-            started=time.time(),
-        )
 
     def _serve(self) -> None:
         router = self._router
@@ -160,13 +141,7 @@ class Control:
         if hello.protocol[0] != PROTOCOL_VERSION[0]:
             text = f"The trainer speaks protocol {PROTOCOL_VERSION[0]}, not {hello.protocol[0]}."
             return Refused(problem=Problem("protocol.major", text, "Use the same version of Clew on both sides."))
-        return Welcome(
-            protocol=PROTOCOL_VERSION,
-            agent=self._run,
-            host=operating_system.host_name(),
-            version=__version__,
-            clock=time.time(),
-        )
+        return welcome(self._run)
 
     def _obey(self, request: AnyRequest) -> Reply:
         if not isinstance(request, Command):

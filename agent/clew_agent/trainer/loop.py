@@ -170,12 +170,12 @@ class Loop:
         """Compiles evaluation and pictures after the first points and not before: anyone who waits for the curve to
         begin need not wait for this."""
         self._evaluable = True
-        seconds = self._engine.compile_evaluation()
-        if seconds:
-            self._recorder.put(Log(text=f"Evaluation compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
-        seconds = self._engine.compile_pictures()
-        if seconds:
-            self._recorder.put(Log(text=f"Pictures compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
+        for what, make in (
+            ("Evaluation", self._engine.compile_evaluation),
+            ("Pictures", self._engine.compile_pictures),
+        ):
+            if seconds := make():
+                self._recorder.put(Log(text=f"{what} compiled in {seconds:.2f} s.", stage="compile", seconds=seconds))
 
     def _evaluate(self) -> None:
         start = time.perf_counter()

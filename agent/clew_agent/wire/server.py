@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import zmq
 from zmq.utils import z85
 
-from clew_agent.wire.rendezvous import LOOPBACK, PORTS_TAKEN, PortRange
+from clew_agent.wire.rendezvous import ANYWHERE, LOOPBACK, PORTS_TAKEN, PortRange, own_address
+from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.private_files import is_private
 from clew_shared.base.problem import Problem, ProblemError, problem
 from clew_shared.wire.channel import ID_BYTES, KEY_SUFFIX, KeyPair
-from clew_shared.wire.messages import MAX_REQUEST_BYTES, Refused, Reply, encode
+from clew_shared.wire.messages import MAX_REQUEST_BYTES, PROTOCOL_VERSION, AgentAddress, Refused, Reply, Welcome, encode
 
 _log = logging.getLogger(__name__)
 
@@ -113,6 +116,22 @@ class GuardedRouter:
             self._serve_zap()
         return self._receive() if self._socket in self.ready else []
 
+    def describe(self, agent: str, generation: int = 0) -> AgentAddress:
+        """Where this process answers as ``agent``, as others find it."""
+        return AgentAddress(
+            agent=agent,
+            host=operating_system.host_name(),
+            boot=operating_system.boot_id(),
+            pid=os.getpid(),
+            generation=generation,
+            address=own_address() if self.address == ANYWHERE else self.address,
+            port=self.port,
+            public_key=self.public_key,
+            allow_list=str(self.allow_list.absolute()),
+            version=__version__,
+            started=time.time(),
+        )
+
     def reply(self, identity: bytes, request_id: bytes, reply: Reply) -> None:
         """Send ``reply``; it is dropped when that client has gone or has long stopped reading. Never waits."""
         self.send(identity, request_id, encode(reply))
@@ -160,6 +179,12 @@ class GuardedRouter:
             except zmq.Again:
                 return
             self._zap.send_multipart(answer_zap(frames, self.allow_list))
+
+
+def welcome(agent: str) -> Welcome:
+    """What ``agent`` answers to a greeting, at least."""
+    host = operating_system.host_name()
+    return Welcome(protocol=PROTOCOL_VERSION, agent=agent, host=host, version=__version__, clock=time.time())
 
 
 def answer_zap(frames: Sequence[bytes], allow_list: Path) -> list[bytes]:

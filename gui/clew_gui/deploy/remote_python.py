@@ -18,7 +18,7 @@ from clew_gui.schedulers.job import keeper
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site import Site
 from clew_gui.sites.site_connection import SiteConnection
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import json_or_none
 from clew_shared.base.number_words import duration
 from clew_shared.base.problem import ProblemError, problem
 from clew_shared.base.remedies import list_modules
@@ -181,13 +181,7 @@ def _behind_noise(done: Output, mark: str) -> Output:
 def read_answer(out: str, mark: str) -> dict[str, Any] | None:
     """Reads what comes after the last ``mark`` in a shell's output; None if it is no JSON object."""
     _, found, rest = out.rpartition(mark)
-    if not found:
-        return None
-    try:
-        answer: dict[str, Any] = from_json(rest.partition("\n")[0], dict[str, Any])
-    except msgspec.DecodeError:
-        return None
-    return answer
+    return json_or_none(rest.partition("\n")[0], dict[str, Any]) if found else None
 
 
 def _refused(connection: SiteConnection, answer: Mapping[str, Any], before: str) -> ProblemError:

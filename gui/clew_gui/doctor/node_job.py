@@ -20,7 +20,7 @@ from clew_gui.schedulers.allocation import seconds_asked
 from clew_gui.schedulers.job import LOG, SCRIPT, JobRef, JobSpec
 from clew_gui.schedulers.state import ENDED, NOT_KNOWN, WAITING, JobState, Phase
 from clew_gui.schedulers.words import NOT_ON_NODES
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import json_or_none
 from clew_shared.base.problem import ProblemError, no_tensorflow, problem
 
 JOB_S = 300
@@ -160,11 +160,7 @@ def _silent(diagnosis: Diagnosis, spec: JobSpec, found: NodeAnswer | None) -> Ch
 def read_answer(diagnosis: Diagnosis, spec: JobSpec) -> NodeAnswer | None:
     """Reads what the job has written by now; None if that is nothing, or cannot be read."""
     done = diagnosis.sh('cat -- "$1" 2>/dev/null', f"{spec.folder}/answer.json")
-    try:
-        found: NodeAnswer = from_json(done.out, NodeAnswer)
-    except msgspec.DecodeError:
-        return None
-    return found
+    return json_or_none(done.out, NodeAnswer)
 
 
 def call_node(diagnosis: Diagnosis, found: NodeAnswer) -> dict[str, Any]:

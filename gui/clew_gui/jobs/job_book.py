@@ -16,7 +16,7 @@ import msgspec
 from clew_gui.base.line_file import LineFile
 from clew_gui.jobs.job import EndRequest, JobOrder, JobStage, JobStatus
 from clew_shared.base.file_lock import LockFile
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import json_or_none
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import ProblemError, problem
@@ -71,10 +71,8 @@ class JobBook:
         """Take in what others appended since."""
         with self._lock:
             for line in self._file.new_lines():
-                try:
-                    self._take(from_json(line, BookLine))
-                except msgspec.DecodeError:
-                    continue
+                if (found := json_or_none(line, BookLine)) is not None:
+                    self._take(found)
 
     def mark(self) -> tuple[int, int]:
         """Returns a mark that changes with everything that any program writes; cheap."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from clew_gui.base.line_file import LineFile
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import json_or_none
 from clew_shared.base.places import Places
 from clew_shared.journal.files import MIRRORS_LIST
 from clew_shared.run_settings import RunNote
@@ -59,10 +59,8 @@ class RunRecord:
     def refresh(self) -> None:
         """Take in what others appended since."""
         for line in self._file.new_lines():
-            try:
-                self._take(from_json(line, RunLine))
-            except msgspec.DecodeError:
-                continue
+            if (found := json_or_none(line, RunLine)) is not None:
+                self._take(found)
 
     def number(self, run: str, lasting: bool = True) -> int:
         """The run's number; a new run gets the next one for good. Raises ``OSError`` if the disk refuses.

@@ -26,7 +26,7 @@ from clew_gui.ssh.holder import HolderRequest, hold
 from clew_gui.ssh.prompts import ANSWER_WITHIN_S, Prompter
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import lock_now
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import read_json
 from clew_shared.base.private_files import make_private, write_private
 from clew_shared.base.problem import Problem, ProblemError, os_refused, problem
 from clew_shared.base.process_identity import still_runs
@@ -93,11 +93,7 @@ def write_record(folder: Path, login: KeptLogin) -> None:
 
 def read_record(folder: Path) -> KeptLogin | None:
     """Reads the record in a login's folder; None while it is being made, or if that was cut short."""
-    try:
-        found: KeptLogin = from_json((folder / _RECORD).read_bytes(), KeptLogin)
-        return found
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return read_json(folder / _RECORD, KeptLogin)
 
 
 def note_use(folder: Path) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from clew_gui.base.settings import exercises_folder, local_settings
 from clew_gui.targets.local_environment import find_environment
 from clew_shared.base import operating_system
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import json_or_none
 from clew_shared.base.places import Places
 from clew_shared.base.private_files import make_private
 from clew_shared.base.problem import Problem, problem
@@ -80,11 +80,8 @@ def data_command(places: Places, path: Path) -> list[str]:
 
 def data_problem(output: bytes) -> Problem | None:
     """Returns what is wrong with the file, from the output of ``data_command``; None also if it could not find out."""
-    try:
-        answer: _DataAnswer = from_json(output.strip().rpartition(b"\n")[2], _DataAnswer)
-        return answer.problem
-    except msgspec.DecodeError:
-        return None
+    answer = json_or_none(output.strip().rpartition(b"\n")[2], _DataAnswer)
+    return answer.problem if answer is not None else None
 
 
 def log_path(places: Places) -> Path:

@@ -29,7 +29,7 @@ from packaging.requirements import Requirement
 from clew_shared import __version__
 from clew_shared.base import operating_system
 from clew_shared.base.file_lock import LockFile
-from clew_shared.base.foreign import from_json
+from clew_shared.base.foreign import read_json
 from clew_shared.base.installation import shipped
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
@@ -96,11 +96,8 @@ def _mark(places: Places) -> Path:
 
 def find_environment(places: Places) -> Environment | None:
     """The environment, if there is a complete one. It gets the code of this Clew, if it has another version's."""
-    try:
-        found: Environment = from_json(_mark(places).read_bytes(), Environment)
-    except (OSError, msgspec.DecodeError):
-        return None
-    if not Path(found.python).is_file():
+    found = read_json(_mark(places), Environment)
+    if found is None or not Path(found.python).is_file():
         return None
     if found.clew != __version__:
         with suppress(OSError):  # the folder is read-only, for example: then with the code that it has

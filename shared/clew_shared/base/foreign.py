@@ -10,12 +10,13 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
 from clew_shared.base import operating_system
 
+T = TypeVar("T")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 """Matches surrogates: Python makes them of bytes that are not UTF-8, and of halves of characters."""
 _DEEPEST = 32
@@ -119,6 +120,23 @@ def from_json(data: bytes | str, kind: Any) -> Any:
         return msgspec.json.decode(data, type=kind)
     except (UnicodeError, RecursionError) as error:  # broken text; thousands of nested lists
         raise msgspec.DecodeError(str(error)) from None
+
+
+def json_or_none(data: bytes | str, kind: type[T]) -> T | None:
+    """The JSON ``data`` as ``kind``; None for anything else."""
+    try:
+        found: T = from_json(data, kind)
+    except msgspec.DecodeError:
+        return None
+    return found
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """The JSON in the file ``path`` as ``kind``; None for anything else, and for a file that cannot be read."""
+    try:
+        return json_or_none(path.read_bytes(), kind)
+    except OSError:
+        return None
 
 
 def from_msgpack(data: bytes, kind: Any) -> Any:

@@ -374,25 +374,23 @@ class History:
     def _said(self, attempt: int, event: Log | Peer | Predicted | Pulse | Trace, offset: int) -> None:
         """Folds in a sentence, what a person expected, what machines and steps did, or what happens to the run's other
         processes: the loss of one is a sentence as well."""
-        if isinstance(event, Pulse):
-            if not self.pulse.append(event):
-                self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
-            return
-        if isinstance(event, Trace):
-            if read_spans(event) is None:
-                self._damaged(attempt, f"the trace of step {event.step} and on does not fit together", offset)
-            else:
-                self.trace = event
-            return
-        if isinstance(event, Log):
-            self._sayings.add(attempt, offset, event)
-            return
-        if isinstance(event, Predicted):
-            if is_curve(event.steps, event.values):
+        match event:
+            case Log():
+                self._sayings.add(attempt, offset, event)
+            case Peer():
+                self._peer(attempt, event, offset)
+            case Predicted() if is_curve(event.steps, event.values):
                 self.prediction = event
-            else:
+            case Predicted():
                 self._damaged(attempt, f"the prediction of {event.metric} is no curve", offset)
-            return
+            case Pulse() if not self.pulse.append(event):
+                self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
+            case Trace() if read_spans(event) is not None:
+                self.trace = event
+            case Trace():
+                self._damaged(attempt, f"the trace of step {event.step} and on does not fit together", offset)
+
+    def _peer(self, attempt: int, event: Peer, offset: int) -> None:
         self.peers[event.role, event.index] = event
         self.peer_news.append(event)
         lost = f"Lost {peer_words(event, self.has_servers)}."

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from clew_shared.base.foreign import from_json, from_msgpack
+from clew_shared.base.foreign import from_msgpack, read_json
 from clew_shared.base.problem import Problem
 from clew_shared.cards import Catalogue, PictureSpec
 from clew_shared.journal.events import Histogram, Image, Matrix
@@ -389,8 +389,4 @@ def decode_reply(data: bytes) -> AnyReply:
 
 def read_address(path: Path) -> AgentAddress | None:
     """The address in ``path``; None when it is missing or no address."""
-    try:
-        found: AgentAddress = from_json(path.read_bytes(), AgentAddress)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return found
+    return read_json(path, AgentAddress)
