@@ -197,6 +197,15 @@ def convert(spec: ParamSpec, raw: object) -> tuple[Value, Problem | None]:
     return value, None
 
 
+def live_value(specs: Sequence[ParamSpec], name: str, value: object) -> tuple[Value, Problem | None]:
+    """A value for a hyperparameter among ``specs`` while the run trains, or why it cannot have it."""
+    live = {spec.name: spec for spec in specs if spec.live}
+    if name in live:
+        return convert(live[name], value)
+    text = f"{name!r} cannot be changed while the run trains."
+    return None, Problem("live.unknown", text, f"Live values: {', '.join(live) or 'none'}.", name)
+
+
 def format_value(value: Value) -> str:
     """A value as text that ``convert`` reads back unchanged; for fields, tables and ``--set``."""
     if value is None:

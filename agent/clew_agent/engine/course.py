@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew_agent.engine.blocks import BlockUpdates, TrainedBlock
-from clew_shared.base.problem import problem
+from clew_shared.base.problem import ProblemError, problem
 from clew_shared.cards import MetricSpec
-from clew_shared.params import Params, ParamSpec, convert, describe
+from clew_shared.params import Params, ParamSpec, describe, live_value
 
 EVALUATIONS = 20
 """Number of times that held-out data are measured in a run that does not say otherwise: enough points for a curve."""
@@ -195,14 +195,9 @@ class Course:
 
     def set_live(self, name: str, value: object) -> None:
         """Change a live hyperparameter from the next block's first step on. Raises ``ProblemError``."""
-        if name not in self._live_specs:
-            known = ", ".join(self._live_specs) or "none"
-            raise problem(
-                "live.unknown", f"{name!r} cannot be changed while the run trains.", f"Live values: {known}.", name
-            )
-        number, found = convert(self._live_specs[name], value)
+        number, found = live_value([*self._live_specs.values()], name, value)
         if found is not None:
-            raise problem(found.code, found.text, found.hint, name)
+            raise ProblemError(found)
         if not isinstance(number, int | float):
             raise problem("live.kind", f"{name!r} is not a number.", where=name)
         self.live_values[list(self._live_specs).index(name)] = number

@@ -4,7 +4,7 @@ nothing of TensorFlow: a tensor and a variable are whatever the engine computes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -81,6 +81,20 @@ class Strategy(Protocol):
 
     def settled(self, state: Sequence[Variable]) -> AbstractContextManager[object]:
         """Makes all replicas hold the same meanwhile, for an evaluation, and afterwards what they held before."""
+
+
+class OneState:
+    """What a strategy has to do about replicas that always hold the same: nothing."""
+
+    def after_step(self, step: Tensor, state: Sequence[Variable]) -> None:
+        """See ``Strategy.after_step``."""
+
+    def settle(self, state: Sequence[Variable]) -> None:
+        """See ``Strategy.settle``."""
+
+    def settled(self, state: Sequence[Variable]) -> AbstractContextManager[object]:
+        """See ``Strategy.settled``."""
+        return nullcontext()
 
 
 def copies(variable: Variable) -> tuple[Variable, ...]:

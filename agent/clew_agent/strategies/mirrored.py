@@ -8,13 +8,13 @@ make nothing faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
 from typing import Annotated, Any
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rows, Rule, Spread
+from clew_agent.strategies.base import OneState, Rows, Rule, Spread
 from clew_shared.cards import StrategyCard
 from clew_shared.params import Choice, Knob, Params, Value, build, describe
 
@@ -60,7 +60,7 @@ def several_devices(help_text: str) -> StrategyCard:
     return StrategyCard(id=CARD.id, title="Several devices", devices=DEVICES, help=help_text)
 
 
-class Replicated:
+class Replicated(OneState):
     """The base of all strategies that hold a copy of the variables on each device and work in step.
 
     ``half`` sums gradients in 16 bits instead of 32, which halves what goes between the devices.
@@ -100,16 +100,6 @@ class Replicated:
         """Does one update on every device, by the mean of all gradients."""
         reduce_no_more(rule)
         rule.apply(self._mean(gradients), variables)
-
-    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Does nothing: all devices hold the same."""
-
-    def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Does nothing: all devices hold the same."""
-
-    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """Changes nothing: all devices hold the same."""
-        return nullcontext()
 
     def _mean(self, gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:
         known = [gradient for gradient in gradients if gradient is not None]

@@ -21,7 +21,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import testing
 
-from clew_agent.strategies.base import Rows
+from clew_agent.strategies.base import OneState, Rows
 from clew_agent.strategies.cluster_settings import SERVER, WORKER, ParameterServerSettings
 from clew_shared.base.problem import problem
 from clew_shared.cards import StrategyCard
@@ -42,7 +42,7 @@ CARD = StrategyCard(
 )
 
 
-class ServerCluster:
+class ServerCluster(OneState):
     """The workers to which the engine hands out batches. This class is for workers in other processes.
 
     Makes TensorFlow's coordinator in this process, which must not have computed anything before. ``addresses`` are
@@ -110,9 +110,6 @@ class ServerCluster:
         """Does one update where the variables are."""
         apply_on_server(rule, gradients, variables)
 
-    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Does nothing."""
-
     def beside(self, variable: tf.Variable) -> AbstractContextManager[object]:
         """Returns the scope in which more variables are made on the server that holds ``variable``."""
         beside: AbstractContextManager[object] = self._strategy.extended.colocate_vars_with(variable)
@@ -125,13 +122,6 @@ class ServerCluster:
             "The workers of parameter servers do not exchange such sums."
         )
         raise problem("spec.strategy", text, "Choose mirrored or multi-worker.", "strategy")
-
-    def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Does nothing: there is one copy of everything."""
-
-    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """Changes nothing: there is one copy of everything."""
-        return nullcontext()
 
     def keep(self, samples: Any) -> Any:
         """Give every worker the training samples, once; ``here`` finds them there."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import tensorflow as tf
 
-from clew_agent.strategies.base import Rows, Rule, Spread
+from clew_agent.strategies.base import OneState, Rows, Rule, Spread
 from clew_shared.cards import StrategyCard
 
 CARD = StrategyCard(id="single", title="One device", help="All of a batch on one device.")
@@ -18,7 +18,7 @@ def make(_spread: Spread) -> Single:
     return Single()
 
 
-class Single:
+class Single(OneState):
     """Everything on one device, nothing to reduce."""
 
     replicas = 1
@@ -45,16 +45,6 @@ class Single:
     def apply(self, rule: Rule, gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]) -> None:
         """Does one update."""
         rule.apply(_in_turn(gradients), variables)
-
-    def after_step(self, step: tf.Tensor, state: Sequence[tf.Variable]) -> None:
-        """Does nothing."""
-
-    def settle(self, state: Sequence[tf.Variable]) -> None:
-        """Does nothing."""
-
-    def settled(self, state: Sequence[tf.Variable]) -> AbstractContextManager[object]:
-        """Changes nothing."""
-        return nullcontext()
 
 
 def _in_turn(gradients: Sequence[tf.Tensor | None]) -> list[tf.Tensor | None]:

@@ -50,7 +50,7 @@ from clew_shared.cards import ExerciseCard
 from clew_shared.journal.events import Log, Predicted, Schema, State
 from clew_shared.journal.lifecycle import RunState
 from clew_shared.journal.run_folder import RunFolder
-from clew_shared.params import Params, convert
+from clew_shared.params import Params, live_value
 from clew_shared.params import build as build_params
 from clew_shared.params import check as check_params
 from clew_shared.spec import RunSpec, check_trace, read_spec, untraceable
@@ -435,13 +435,7 @@ def _refuses(attempt: Attempt, spec: RunSpec, command: Command) -> Problem | Non
         return _NO_PAUSE
     if not isinstance(command, SetLive):
         return None
-    specs = card.params if card is not None else ()
-    live = next((spec for spec in specs if spec.name == command.name and spec.live), None)
-    if live is None:
-        known = ", ".join(spec.name for spec in specs if spec.live) or "none"
-        text = f"{command.name!r} cannot be changed while the run trains."
-        return Problem("live.unknown", text, f"Live values: {known}.", command.name)
-    return convert(live, command.value)[1]
+    return live_value(card.params if card is not None else (), command.name, command.value)[1]
 
 
 def _too_many_devices(spec: RunSpec) -> list[Problem]:
