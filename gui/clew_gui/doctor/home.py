@@ -13,6 +13,7 @@ from clew_gui.doctor.examination import CheckResult, Diagnosis, fine, note, refu
 from clew_gui.sites.site_connection import explain_write_error
 from clew_shared.base.number_words import in_bytes
 from clew_shared.base.places import Places
+from clew_shared.base.problem import ProblemError
 
 LEAST_BYTES = 300_000_000
 """The bytes that the agent, its small packages and some runs with checkpoints need."""

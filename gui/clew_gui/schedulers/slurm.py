@@ -208,7 +208,7 @@ class Slurm(Scheduler):
         asked = ("sacct", "--noheader", "--parsable2", *_on_cluster(*jobs), f"--format={_ACCOUNTS}")
         return Question(asked, lambda output: {} if output.failed else of_jobs(jobs, parse_sacct(output.out)))
 
-    def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None]:
+    def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None] | None:
         """``squeue`` for one of them; the site may list one's own jobs only."""
         there = f"--reservation={asked.reservation}" if asked.reservation else f"--partition={asked.partition}"
         command = ("squeue", "--noheader", there, f"--format={_FORMAT}")

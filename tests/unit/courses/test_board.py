@@ -397,7 +397,7 @@ def test_a_group_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_is_said_and_not_called_damage(
     folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fdopen, room = os.fdopen, [3]
+    room = [3]
 
     class Full:
         """A file on a disk with room for three bytes."""
@@ -418,10 +418,9 @@ def test_a_disk_that_is_full_is_said_and_not_called_damage(
             room[0] -= written
             return written
 
-    monkeypatch.setattr(folder_there.os, "fdopen", Full)
-    with pytest.raises(ProblemError, match="No space left on device"):
+    with monkeypatch.context() as patch, pytest.raises(ProblemError, match="No space left on device"):
+        patch.setattr(os, "fdopen", Full)
         folder.append("a.zip", 0, b"hand-in")
-    monkeypatch.setattr(folder_there.os, "fdopen", fdopen)
 
 
 def test_a_hand_in_arrives_whole_and_replaces_the_earlier_one(tmp_path: Path, folder: SharedFolder) -> None:

@@ -29,6 +29,7 @@ from clew_gui.reports.facts import ExerciseFact, ReportFacts, read_source
 from clew_gui.reports.handin import open_handin, write_handin
 from clew_gui.reports.page import report_of
 from clew_gui.schedulers.registry import SchedulerName, scheduler_of
+from clew_gui.schedulers.scheduler import Question
 from clew_gui.schedulers.state import Output
 from clew_gui.sites.site_connection import SiteConnection
 from clew_shared.base.places import Places
@@ -198,11 +199,13 @@ WAITS = "|PENDING|Resources||2026-12-0{}T11:00:00|2026-12-08T12:00:00|1:00:00|1|
 def connection(name: SchedulerName, output: Output) -> tuple[SiteConnection, list[tuple[str, ...]]]:
     asked: list[tuple[str, ...]] = []
 
-    def run(command: tuple[str, ...]) -> Output:
-        asked.append(command)
-        return output
+    def ask(question: Question[object] | None) -> object:
+        if question is None:
+            return None
+        asked.append(question.command)
+        return question.read(output)
 
-    return cast("SiteConnection", SimpleNamespace(scheduler=scheduler_of(name), run=run)), asked
+    return cast("SiteConnection", SimpleNamespace(scheduler=scheduler_of(name), ask=ask)), asked
 
 
 def in_lessons(**allocation: Value) -> Course:
