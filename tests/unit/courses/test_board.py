@@ -418,9 +418,10 @@ def test_a_disk_that_is_full_is_said_and_not_called_damage(
             room[0] -= written
             return written
 
-    with monkeypatch.context() as patch, pytest.raises(ProblemError, match="No space left on device"):
+    with monkeypatch.context() as patch:
         patch.setattr(os, "fdopen", Full)
-        folder.append("a.zip", 0, b"hand-in")
+        with pytest.raises(ProblemError, match="No space left on device"):
+            folder.append("a.zip", 0, b"hand-in")
 
 
 def test_a_hand_in_arrives_whole_and_replaces_the_earlier_one(tmp_path: Path, folder: SharedFolder) -> None:
