@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-__version__ = "0.8.0"
+__version__ = "0.9.0"
 """Version of the whole distribution; also read where only the sources were uploaded and no package metadata exists."""
