@@ -195,7 +195,7 @@ def class_table(rows: Sequence[StudentRow], cards: Sequence[ExerciseCard], names
     for number, row in enumerate(rows, 1):
         words = [", ".join(filter(None, (one.checked, one.goals, one.late))) for one in row.handed]
         handed = "; ".join(shortened([f"{one.exercises}: {w}" for one, w in zip(row.handed, words, strict=True)]))
-        seen = _clock(row.seen) if row.seen else ""
+        seen = datetime.fromtimestamp(row.seen, UTC).astimezone().strftime("%m-%d %H:%M") if row.seen else ""
         who = shown_name(row, number, names)
         table.append(
             [who, row.stuck or row.unheard, *(_cell_words(row.cells.get(card.id), card) for card in used), handed, seen]
