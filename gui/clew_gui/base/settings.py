@@ -82,7 +82,7 @@ class SettingsFile(Generic[T]):
         """Replace the file. Raises ``ProblemError``."""
         self.save(value)
         if self.problem is not None:
-            raise ProblemError(self.problem)
+            raise ProblemError(msgspec.structs.replace(self.problem, hint="Make room there, or make it writable."))
 
 
 def local_settings(places: Places) -> SettingsFile[LocalSettings]:

@@ -48,10 +48,11 @@ def class_goals(times: Mapping[str, Sequence[float]], end: float) -> LinesPlot |
     found = {name: np.asarray(one, dtype=float) for name, one in times.items() if one}
     if not found:
         return None
-    first, most = min(float(one[0]) for one in found.values()), max(one.size for one in found.values())
+    every, most = np.sort(np.concatenate([*found.values()])), max(one.size for one in found.values())
+    first = float(every[len(every) // 20])  # who reached one long before the others does not stretch the axis
     lines = []
     for number, (name, one) in enumerate(found.items()):
-        x, y = one - first, np.arange(1.0, one.size + 1)
+        x, y = np.maximum(one - first, 0.0), np.arange(1.0, one.size + 1)
         steps = np.repeat([*x, max(end - first, x[-1])], 2)[:-1], np.repeat([0.0, *y], 2)[1:]
         words = [f"{counted(count, 'goal')} after {duration(after)}" for count, after in enumerate(x.tolist(), 1)]
         lines.append(PlotLine(name, x, y, f"{one.size}", words.__getitem__, number, path=steps))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.table import Table
 
 from clew_gui.base.kept_spec import kept_spec
@@ -24,6 +25,7 @@ from clew_gui.courses.shared_folder import folder_of, shared_folder
 from clew_gui.courses.store import Courses, OpenCourse
 from clew_shared.base.harmless import on_one_line
 from clew_shared.base.problem import ProblemError, os_refused, problem, raise_all
+from clew_shared.base.remedies import turn_on
 from clew_shared.reading import read_run
 
 _ABOUT = f"""A course in one file: lessons with exercises, sites, where data and hand-ins are, the board of the class.
@@ -86,7 +88,8 @@ def course(context: CommandContext, argv: Sequence[str]) -> int:
     listed.add_argument("--json", action="store_true", help="one line of JSON")
     packed = add("export", f"pack a course into one {SUFFIX} file", "COURSE its folder, or the id of an open one")
     packed.add_argument("--out", metavar="FILE", help=f"the file (default: ID{SUFFIX})")
-    add("leave", "forget a course; runs and answers stay", "ID of an open course")
+    left = add("leave", "forget a course; runs and answers stay", "ID of an open course")
+    left.add_argument("--anyway", action="store_true", help="also where what you shared cannot be deleted")
     made = add(
         "board", "make a folder in which a class meets, or say whether it protects its files", "DIR or SITE:/path"
     )
@@ -184,8 +187,14 @@ def _export(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _leave(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
-    courses.get(options.what)
-    shared = ", and what you shared is deleted" if _stop_sharing(context, options.what) else ""
+    if options.what != courses.current_id:
+        courses.get(options.what)
+    try:
+        shared = ", and what you shared is deleted" if _stop_sharing(context, options.what) else ""
+    except ProblemError as error:
+        if not options.anyway:
+            raise ProblemError(*(replace(one, remedies=(turn_on("anyway"),)) for one in error.problems)) from None
+        shared = f"; what you shared stays there, as {error.problems[0].text.removesuffix('.')}"
     courses.leave(options.what)
     context.say(f"The course {options.what} is gone from this computer{shared}. Runs and answers stay.")
     return OK

@@ -185,6 +185,8 @@ class Sharing:
         self._settings = SettingsFile(folder / "member.toml", Membership)
         self._lines = LineFile(folder / "shared.lines")
         self._shared = Member(file="", owner="", runs={})
+        self._again = set[str]()
+        """The runs that are told again, with or without their curves."""
         self._sent: tuple[str, tuple[int, int]] | None = None
         """The file that was sent last, and the mark of the lines in it."""
         self._there = 0
@@ -211,13 +213,15 @@ class Sharing:
         before = self.member or Membership(file=_new_file(), board=self._board)
         self._settings.keep(msgspec.structs.replace(before, name=name.strip(), curves=curves))
         self._add([BoardLine(time=round(now, 1), name=name.strip())])
-        self._shared.runs.clear()  # with or without their curves, all runs are news
+        self._again = set(self._shared.runs)
 
     def note(self, lines: Iterable[BoardLine]) -> None:
         """Keep what changed since the last line of each run; nothing without a membership. Raises ``ProblemError``."""
         if self.member is not None:
             self._catch_up()
-            self._add([line for line in map(self._with_earlier_times, lines) if self._is_news(line)])
+            news = [line for line in map(self._with_earlier_times, lines) if self._is_news(line)]
+            self._add(news)
+            self._again -= {line.run for line in news}
 
     def _with_earlier_times(self, line: BoardLine) -> BoardLine:
         before = self._shared.runs.get(line.run)
@@ -227,7 +231,8 @@ class Sharing:
     def is_settled(self, run: str, state: RunState) -> bool:
         """Whether the run had ended so when it was shared last: nothing of it changes any more."""
         before = self._shared.runs.get(run[:RUN_DIGITS])
-        return state in TERMINAL and before is not None and before.line.state == state
+        told = before is not None and before.line.run not in self._again
+        return state in TERMINAL and before is not None and told and before.line.state == state
 
     def _catch_up(self) -> None:
         """Takes in what was shared, by another window or command as well."""
@@ -236,7 +241,7 @@ class Sharing:
 
     def _is_news(self, line: BoardLine) -> bool:
         before = self._shared.runs.get(line.run)
-        if before is None:
+        if before is None or line.run in self._again:
             return True
         then = msgspec.structs.replace(before.line, time=line.time)
         only_steps = msgspec.structs.replace(then, step=line.step, best=line.best, points=line.points) == line
@@ -276,7 +281,9 @@ class Sharing:
                 )
             for old in member.old:
                 folder.remove(old)
-            if member.old:
+            if not self._settings.load().file:  # it was left meanwhile, in another window
+                folder.remove(member.file)
+            elif member.old:
                 self._settings.keep(msgspec.structs.replace(member, old=()))
             self._sent, self._there = (member.file, mark), len(data)
             return len(data) - there

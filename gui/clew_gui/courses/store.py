@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
-from difflib import ndiff
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from clew_gui.base.settings import local_settings
-from clew_gui.courses.course import Course, site_name
+from clew_gui.courses.board import Sharing
+from clew_gui.courses.course import Course, read_place, site_name
 from clew_gui.courses.course_file import CourseFiles, read_course, what_it_adds
 from clew_gui.sites.consent import consents, words_of
 from clew_gui.sites.site_file import to_toml
@@ -95,9 +96,10 @@ class Courses:
             return lines
         if before.found.digest == found.digest:
             return ["The course is open here as it is."]
-        changes = ndiff(list(what_it_adds(before.found)), lines, charjunk=None)
-        changed = [line for line in changes if not line.startswith("?")]
-        return ["What is new begins with +, what goes with -. Texts for reading are not listed.", *changed]
+        earlier = dict.fromkeys(what_it_adds(before.found))
+        gone = [f"- {line}" for line in earlier.keys() - set(lines)]
+        marked = [f"{' ' if line in earlier else '+'} {line}" for line in lines]
+        return ["What is new begins with +, what goes with -. Long texts are not listed.", *marked, *sorted(gone)]
 
     def open(self, found: CourseFiles, consent: bool) -> bool:
         """Keep a course, replacing an earlier state of it as a whole, and follow it; returns whether it was new.
@@ -120,9 +122,9 @@ class Courses:
 
     def nameless(self, found: CourseFiles) -> list[str]:
         """The sites of an open course for which neither it nor the person has named an account."""
-        store = site_store(self._places)
+        known = site_store(self._places).known()
         names = [site_name(found.course.id, name) for name in found.sites]
-        return [name for name in names if (site := store.load(name)).host and not site.user]
+        return [name for name in names if (site := known.get(name)) is not None and site.host and not site.user]
 
     def _check_names(self, found: CourseFiles) -> None:
         """Raise ``ProblemError`` where another site has the name of one of the course's."""
@@ -146,10 +148,17 @@ class Courses:
                     path = part / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(data)
+                known = part / "known-sites"
+                known.mkdir()
                 for name, site in found.sites.items():
-                    known = part / "known-sites" / f"{site_name(found.course.id, name)}.toml"
-                    known.parent.mkdir(exist_ok=True)
-                    known.write_text(to_toml(site), encoding="utf-8", newline="\n")
+                    path = known / f"{site_name(found.course.id, name)}.toml"
+                    path.write_text(to_toml(site), encoding="utf-8", newline="\n")
+                gone = {path for path in (target / "known-sites").glob("*.toml") if not (known / path.name).exists()}
+                shared = read_place(Sharing(self._places.shared(found.course.id)).board).site
+                for path in gone.copy():
+                    if path.stem == site_name(found.course.id, shared):  # what is shared there is still to be deleted
+                        shutil.copy(path, known)
+                        gone.remove(path)
                 before = target.with_name(f"{part.name}.before")
                 if target.exists():
                     operating_system.replace_file(target, before)
@@ -162,20 +171,26 @@ class Courses:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
             shutil.rmtree(before, ignore_errors=True)
+            self._drop_copies(gone)
 
     def leave(self, course: str) -> None:
         """Forget a course: its exercises, its sites and what was approved of them go; runs and answers stay. Raises
         ``ProblemError``."""
-        opened = self.get(course)
+        opened = self.find(course) if course == self.current_id else self.get(course)
         if self.current_id == course:
             self.use("")
+        if opened is None:  # somebody has removed its folder
+            return
         if opened.found is not None:
             consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))
-        store = site_store(self._places)
         with os_refused("course.write", f"{opened.folder} cannot be removed", where=course):
-            for site in (opened.folder / "known-sites").glob("*.toml"):
-                (store.folder / site.name).unlink(missing_ok=True)  # a person's own copy, as with an account
+            self._drop_copies((opened.folder / "known-sites").glob("*.toml"))
             shutil.rmtree(opened.folder)
+
+    def _drop_copies(self, sites: Iterable[Path]) -> None:
+        """Remove a person's own copies of these sites of a course, as with an account."""
+        for site in sites:
+            (site_store(self._places).folder / site.name).unlink(missing_ok=True)
 
 
 def _opened(folder: Path) -> OpenCourse:

@@ -31,7 +31,7 @@ from clew_shared.base.remedies import choose, list_all
 from clew_shared.cards import ExerciseCard, Goal, MetricSpec
 from clew_shared.goal_settings import is_for, questions
 from clew_shared.journal.events import Attempt, Seal
-from clew_shared.journal.files import Record, first_attempt, read_journal
+from clew_shared.journal.files import Record, read_journal
 from clew_shared.journal.history import History
 from clew_shared.journal.run_folder import RunFolder
 from clew_shared.params import HEADLINE
@@ -335,9 +335,9 @@ def _metric(history: History, name: str, spec: MetricSpec) -> MetricFact:
 def starts(folder: Path) -> Iterator[tuple[int, Attempt]]:
     """The first event of each attempt whose journal begins as it should."""
     for number in RunFolder(folder).attempts():
-        first = first_attempt(RunFolder(folder).journal(number))
-        if first is not None:
-            yield number, first
+        first = next(read_journal(RunFolder(folder).journal(number)), None)
+        if isinstance(first, Record) and isinstance(first.event, Attempt):
+            yield number, first.event
 
 
 def _attempts(folder: Path) -> Iterator[AttemptFact]:

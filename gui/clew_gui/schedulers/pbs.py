@@ -147,8 +147,9 @@ class Pbs(Scheduler):
         return Question(("qstat", "-x", "-f", *(job.id for job in jobs)), partial(_ended, jobs))
 
     def queue(self, asked: AllocationRequest) -> Question[list[JobState] | None] | None:
-        """``qstat -f`` of the queue, which is what a reservation is for OpenPBS; Torque's server knows none."""
-        return Question(("qstat", "-f", asked.partition), _in_queue) if asked.partition else None
+        """``qstat -f`` of the queue, which is what a reservation is for OpenPBS; those of Torque no server knows."""
+        known = asked.partition and not asked.reservation
+        return Question(("qstat", "-f", asked.partition), _in_queue) if known else None
 
     def cancel(self, job: JobRef) -> Command:
         """Sends TERM to the job, and KILL some seconds later."""

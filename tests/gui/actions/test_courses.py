@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -195,6 +196,22 @@ def test_the_teacher_sees_the_class_and_a_click_shows_a_curve(
     assert "Ada" not in str(tab.table.texts)
     tab.write("csv", tmp_path / "class.csv")
     assert "Student 1" in (tmp_path / "class.csv").read_text()
+
+
+def test_what_a_student_writes_is_no_markup(
+    open_window: Opener, course: Path, places: Places, board: SharedFolder, qtbot: QtBot
+) -> None:
+    name = '<img src="//evil.example/a.png"><b>Ada</b>'
+    board.append("a.board", 0, json.dumps({"time": 1, "name": name}).encode() + b"\n")
+    follow(places, course)
+    tab = open_window().tab(ClassTab)
+    tab.open()
+    qtbot.waitUntil(lambda: "1 student" in tab.sentence.text(), timeout=10_000)
+    item = tab.table.item(0, 0)
+    assert item is not None
+    assert name in item.text()
+    assert item.toolTip()
+    assert "<img" not in item.toolTip()
 
 
 def test_a_login_is_asked_for_when_a_person_looks_and_not_each_minute(

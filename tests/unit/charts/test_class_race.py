@@ -17,6 +17,13 @@ def test_each_exercise_climbs_by_one_for_each_goal_and_goes_on_to_the_end() -> N
     assert lines.words(1) == "2 goals after 1 minute"
 
 
+def test_one_early_goal_stretches_no_axis() -> None:
+    plot = class_goals({"Lines": [0.0, *(1e9 + second for second in range(40))]}, 1e9 + 40)
+    assert plot is not None
+    assert plot.x.span.high < 50
+    assert plot.lines[0].x[0] == 0
+
+
 def test_one_goal_alone_and_an_end_before_it_are_a_chart() -> None:
     plot = class_goals({"Lines": [100.0]}, 0.0)
     assert plot is not None

@@ -162,6 +162,35 @@ def test_what_is_on_an_earlier_board_of_the_course_is_deleted_there_first(tmp_pa
     assert moved.member is not None
 
 
+def test_what_is_sent_while_one_leaves_is_deleted_as_well(tmp_path: Path, folder: SharedFolder) -> None:
+    one, other = sharing(tmp_path), Sharing(tmp_path / "of-Ada", "b")
+
+    class Slow(SharedFolder):
+        """A folder whose rights take a while: meanwhile another window leaves."""
+
+        def checked(self) -> SharedFolder:
+            other.leave(folder)
+            return self
+
+    one.send(Slow(folder.place))
+    assert not list(Path(folder.place.path).iterdir())
+    assert one.member is None
+
+
+def test_who_joins_again_keeps_the_times_of_goals(tmp_path: Path, folder: SharedFolder) -> None:
+    one = sharing(tmp_path)
+    one.note([line(time=5.0, state="FINISHED", goals={"accuracy": 5.0})])
+    one.join("Ada L.", curves=True, now=60.0)
+    assert not one.is_settled("aaaaaaaa", RunState.FINISHED), "it is told again, with its curve"
+    for _ in range(2):
+        one.note([line(time=65.0, state="FINISHED", goals={"accuracy": 65.0}, points=((1, 0.5),))])
+    assert one.is_settled("aaaaaaaa", RunState.FINISHED)
+    one.send(folder)
+    (member,) = read(folder)
+    assert (member.name, member.reached("softmax")) == ("Ada L.", {"accuracy": 5.0})
+    assert member.of("softmax")[0].line.points
+
+
 def test_joining_without_room_on_the_disk_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -247,7 +247,7 @@ def test_the_queue_of_the_lesson_that_is_on_is_counted(
 @pytest.mark.parametrize(("scheduler", "words"), [("pbs", "tuesday: the site does not say"), ("none", "tuesday: the")])
 def test_a_queue_that_cannot_be_asked_for_is_not_called_empty(scheduler: SchedulerName, words: str) -> None:
     site, asked = connection(scheduler, Output(0))
-    found = ask_queue(in_lessons(reservation="tuesday"), site, END.timestamp() + 1)
+    found = ask_queue(in_lessons(reservation="tuesday", partition="batch"), site, END.timestamp() + 1)
     assert found is not None
     assert found.words.startswith(words)
     assert not asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import tempfile
 import zipfile
@@ -78,6 +79,8 @@ FILES = {
     **SITE_FILE,
     "exercises/own.py": b"print('never run unseen')\n",
 }
+MOVED = {"course.toml": COURSE.replace('"cluster:', '"other:').encode(), "sites/other.toml": SITE.encode()}
+"""The same course on another site."""
 
 
 @pytest.fixture
@@ -491,6 +494,43 @@ def test_a_course_opens_again_after_it_was_left_with_an_account(home: Places) ->
     assert "dl-2026-cluster" not in site_store(home).known()
     courses.open(files_of(), consent=True)
     assert courses.current_id == "dl-2026"
+
+
+def test_a_site_that_an_update_drops_leaves_nothing(home: Places) -> None:
+    courses, store = Courses(home), site_store(home)
+    courses.open(files_of(), consent=True)
+    store.save("dl-2026-cluster", Site(host="login.example.org", user="ada", scheduler="slurm"), replace=True)
+    courses.open(from_files(MOVED, "here"), consent=True)
+    assert "dl-2026-other" in site_store(home).known()
+    assert "dl-2026-cluster" not in site_store(home).known()
+    courses.open(files_of(), consent=True)
+    assert "dl-2026-cluster" in site_store(home).known()
+
+
+def test_a_site_that_is_dropped_stays_while_something_is_shared_there(home: Places) -> None:
+    courses = Courses(home)
+    courses.open(files_of(), consent=True)
+    Sharing(home.shared("dl-2026"), "cluster:/course/board").join("Ada", curves=False, now=1.0)
+    courses.open(from_files(MOVED, "here"), consent=True)
+    assert {"dl-2026-cluster", "dl-2026-other"} <= set(site_store(home).known())
+
+
+def test_a_course_is_left_though_what_is_shared_cannot_be_deleted(
+    user: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Courses(user).open(files_of(), consent=True)
+    Sharing(user.shared("dl-2026"), "gone:/course/board").join("Ada", curves=False, now=1.0)
+    assert main(["course", "leave", "dl-2026"]) == 2
+    assert "--anyway" in capsys.readouterr().err
+    assert "what you shared stays there, as There is no site" in said(capsys, "leave", "dl-2026", "--anyway")
+    assert Courses(user).current_id == ""
+
+
+def test_a_followed_course_whose_folder_is_gone_can_be_left(user: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    Courses(user).open(files_of(), consent=True)
+    shutil.rmtree(user.courses / "dl-2026")
+    said(capsys, "leave", "dl-2026")
+    assert Courses(user).current() is None
 
 
 def test_a_site_without_an_account_is_named_until_it_has_one(home: Places) -> None:

@@ -34,14 +34,13 @@ def class_of_course(
         while True:
             try:
                 rows = reader.look(time.time())
+                _show(context, reader, known, rows, options)
+                if not options.live or options.json:
+                    return OK if all(one.ok for row in rows for one in row.handed) else FAILED
             except ProblemError as error:
                 if not options.live:
                     raise
                 context.report(error.problems[0])
-            else:
-                _show(context, reader, known, rows, options)
-                if not options.live or options.json:
-                    return OK if all(one.ok for row in rows for one in row.handed) else FAILED
             time.sleep(EACH_S)
 
 

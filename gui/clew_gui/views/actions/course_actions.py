@@ -140,8 +140,8 @@ class CourseActions(QObject):
 
     def _ask_to_leave(self, course: str) -> None:
         """Asks first: sites go, and what was shared is deleted on the board before anything else."""
-        found = self._courses.get(course).found
-        title = f"Leave {found.course.title if found is not None else course}?"
+        opened = self._courses.find(course)
+        title = f"Leave {opened.found.course.title if opened is not None and opened.found is not None else course}?"
         sentence = "Its exercises and sites go, and what you shared is deleted. Runs stay."
         dialog = Question(self._window, self._window.appearance, title, sentence, "Leave", danger=True)
         dialog.accepted.connect(partial(self._leave, course))
@@ -149,9 +149,11 @@ class CourseActions(QObject):
 
     def _leave(self, course: str) -> None:
         leave = partial(self._do, lambda: self._courses.leave(course))
-        sharing = Sharing(self._places.shared(course))
+        mine = self._sharing if self._board is not None and self._board[0] == course else None
+        sharing = mine or Sharing(self._places.shared(course))
         if sharing.board:
-            self._stop(course, sharing, leave)
+            words = ("Leave it anyway?", "What you shared stays there, and your teacher can read it.", "Leave")
+            self._stop(course, sharing, leave, partial(self._ask_instead, words, leave))
         else:
             leave()
 
@@ -186,14 +188,18 @@ class CourseActions(QObject):
         messages = self._window.messages
         messages.show_note(f"Handing in to {course.hand_in}…")
 
-        def failed(problems: Sequence[Problem]) -> None:
-            said = f"{' '.join(map(str, problems))} You can save the file, and hand it in in another way."
-            question = Question(self._window, self._window.appearance, "It could not be handed in", said, "Save…")
-            question.accepted.connect(save)
-            question.open()
-
+        words = ("It could not be handed in", "You can save the file, and hand it in in another way.", "Save…")
+        failed = partial(self._ask_instead, words, save)
         call_elsewhere(self, "hand in", send, lambda receipt: messages.show_note(receipt.words), failed)
         return True
+
+    def _ask_instead(self, words: tuple[str, str, str], then: Callable[[], None], problems: Sequence[Problem]) -> None:
+        """Says why something failed, and asks whether to do something else: with a title, a sentence and a button."""
+        title, sentence, button = words
+        said = f"{' '.join(map(str, problems))} {sentence}"
+        question = Question(self._window, self._window.appearance, title, said, button)
+        question.accepted.connect(then)
+        question.open()
 
     # --- Sharing ------------------------------------------------------------------------------------------------------
 
@@ -227,10 +233,16 @@ class CourseActions(QObject):
         dialog.accepted.connect(join)
         dialog.open()
 
-    def _stop(self, course: str, sharing: Sharing, then: Callable[[], None]) -> None:
-        """Deletes what is shared with the class, and does the rest if that worked."""
+    def _stop(
+        self,
+        course: str,
+        sharing: Sharing,
+        then: Callable[[], None],
+        otherwise: Callable[[Sequence[Problem]], None] | None = None,
+    ) -> None:
+        """Deletes what is shared with the class, and does the rest if that worked; else shows why, or ``otherwise``."""
         folder = self.folder(course, sharing.board)
-        failed = self._window.messages.show_problems
+        failed = otherwise or self._window.messages.show_problems
         call_elsewhere(self, "stop sharing", lambda: sharing.leave(folder), lambda _: then(), failed)
 
     def _tick(self) -> None:
@@ -253,7 +265,7 @@ class CourseActions(QObject):
             line_of(run.history, run.state, run.spec, card, now, curves)
             for card in model.catalogue.exercises
             for run in model.runs(card)
-            if run.reading is None and run.spec.course and run.spec.student in names
+            if run.reading is None and not run.link_stale and run.spec.course and run.spec.student in names
             if not sharing.is_settled(run.id, run.state)
         )
 

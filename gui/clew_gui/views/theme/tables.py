@@ -8,6 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QTableWidget, QTableWidgetItem
 
+from clew_shared.base.harmless import for_tooltip
+
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _WIDEST = 260
@@ -49,7 +51,7 @@ class ReadOnlyTable(QTableWidget):
             for place, text in enumerate(line):
                 item = QTableWidgetItem(text)
                 item.setTextAlignment(_RIGHT if place else _LEFT)
-                item.setToolTip(text if len(text) > _LONG else "")
+                item.setToolTip(for_tooltip(text) if len(text) > _LONG else "")
                 if number:
                     self.setItem(number - 1, place, item)
                 else:
