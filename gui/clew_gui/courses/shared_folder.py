@@ -158,5 +158,5 @@ class SharedFolder:
             found = answer
         if "refused" in found:
             text = f"{self.place.path}: {found['refused']}."
-            raise ProblemError(Problem("board.refused", text, "Check the folder, its rights, and its disk.", self.place.path))
+            raise problem("board.refused", text, "Check the folder, its rights and its disk.", self.place.path)
         return found
