@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from clew_gui.charts.kit.lines import LinesPlot, PlotAxis, PlotLine
-from clew_gui.charts.kit.ticks import Span, XUnit, linear_ticks, log_ticks, whole_ticks, x_ticks
+from clew_gui.charts.kit.ticks import Span, XUnit, linear_ticks, log_ticks, span_of, whole_ticks, x_ticks
 from clew_shared.base.number_words import counted, duration, quantity
 from clew_shared.cards import MetricSpec
 
@@ -33,10 +33,8 @@ def class_race(curves: Mapping[str, Points], metric: MetricSpec, chosen: str = "
         )
     if not lines:
         return None
-    ends = [float(end) for line in lines for end in (line.y.min(), line.y.max())]
-    room = 0.05 * (max(ends) - min(ends)) or 0.05
     x = Span(0.0, max(float(line.x[-1]) for line in lines) * 1.02 or 1.0)
-    y = Span(min(ends) - room, max(ends) + room)
+    y = span_of([line.y for line in lines], log=False)
     axis = PlotAxis(y, (log_ticks if log else linear_ticks)(y, 5, metric.format))
     title = f"{metric.label}, everybody's best so far"
     return LinesPlot(title, PlotAxis(x, x_ticks(x, 6, XUnit.STEP, log=False)), axis, tuple(lines))

@@ -187,8 +187,7 @@ def _export(context: CommandContext, options: argparse.Namespace) -> int:
 
 def _leave(context: CommandContext, options: argparse.Namespace) -> int:
     courses = Courses(context.places)
-    if options.what != courses.current_id:
-        courses.get(options.what)
+    courses.leavable(options.what)
     try:
         shared = ", and what you shared is deleted" if _stop_sharing(context, options.what) else ""
     except ProblemError as error:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from clew_gui.reports.facts import ReportFacts
 from clew_gui.reports.handin import SUFFIX, file_name
 from clew_gui.schedulers.state import ON_NODE, WAITING
 from clew_gui.sites.site_connection import SiteConnection
-from clew_gui.study.ranking import headline_metric
+from clew_gui.study.ranking import best_of, headline_metric
 from clew_shared.base.foreign import from_json, read_file
 from clew_shared.base.number_words import counted, quantity
 from clew_shared.base.private_files import make_private, write_private
@@ -137,7 +136,7 @@ def _cell(card: ExerciseCard, member: Member) -> Cell | None:
     if not runs:
         return None
     last = runs[-1].line
-    best = _better(card)((one.line.best for one in runs if one.line.best is not None), default=None)
+    best = best_of(headline_metric(card))((one.line.best for one in runs if one.line.best is not None), default=None)
     reached = member.reached(card.id)
     times = tuple(sorted(reached[goal.id] for goal in card.goals if goal.id in reached))
     return Cell(last.state, best, times, min(1.0, last.step / last.steps) if last.steps > 0 else 0.0)
@@ -224,13 +223,8 @@ def shared_curves(board: Board, rows: Sequence[StudentRow], card: ExerciseCard, 
         member = board.members.get(row.file)
         runs = member.of(card.id) if member is not None else []
         if runs := [one for one in runs if one.line.points and not one.line.diverged and one.line.best is not None]:
-            found[shown_name(row, number, names)] = _better(card)(runs, key=lambda one: one.line.best)
+            found[shown_name(row, number, names)] = best_of(headline_metric(card))(runs, key=lambda one: one.line.best)
     return found
-
-
-def _better(card: ExerciseCard) -> Callable[..., Any]:
-    metric = headline_metric(card)
-    return min if metric is not None and metric.better == "lower" else max
 
 
 # --- Hand-ins ---------------------------------------------------------------------------------------------------------

@@ -33,6 +33,11 @@ class OpenCourse(msgspec.Struct, frozen=True):
     found: CourseFiles | None
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """What it calls itself; its id where its files cannot be read."""
+        return self.found.course.title if self.found is not None else self.id
+
 
 class Courses:
     """The opened courses of one user."""
@@ -44,19 +49,22 @@ class Courses:
 
     def all(self) -> list[OpenCourse]:
         """All that are open, by id; one that cannot be read hides no other."""
+        return [_opened(path) for path in self._folders()]
+
+    def _folders(self) -> list[Path]:
         with suppress(OSError):
-            return [_opened(path) for path in sorted(self._folder.iterdir()) if not path.name.startswith(".")]
+            return [path for path in sorted(self._folder.iterdir()) if not path.name.startswith(".")]
         return []
 
     def find(self, course: str) -> OpenCourse | None:
         """The one with this id; None if it is not open."""
-        return next((one for one in self.all() if one.id == course), None)
+        return next((_opened(path) for path in self._folders() if path.name == course), None)
 
     def get(self, course: str) -> OpenCourse:
         """The one with this id. Raises ``ProblemError``."""
         if (found := self.find(course)) is not None:
             return found
-        names = [one.id for one in self.all()]
+        names = [path.name for path in self._folders()]
         hint = did_you_mean(course, names) or (f"Open: {', '.join(names)}." if names else "Open one: clew course open")
         raise problem("course.absent", f"No course {course!r} is open here.", hint, course)
 
@@ -65,15 +73,21 @@ class Courses:
         """The id of the course that is followed; empty for none."""
         return self._settings.load().course
 
-    def current(self) -> Course | None:
-        """The course that is followed; None for none. Raises ``ProblemError`` where its files cannot be read."""
+    def look(self) -> tuple[Course | None, tuple[Problem, ...]]:
+        """The course that is followed, None for none, and why its files cannot be read."""
         if not (name := self.current_id):
-            return None
+            return None, ()
         try:
-            return read_course(self._folder / name, whole=False).course
+            return read_course(self._folder / name, whole=False).course, ()
         except ProblemError as error:
             text = f"The course {name}, which you follow, cannot be read: {error.problems[0].text}"
-            raise problem("course.read", text, "Open its file again, or leave it.", name) from None
+            return None, (Problem("course.read", text, "Open its file again, or leave it.", name),)
+
+    def current(self) -> Course | None:
+        """The course that is followed; None for none. Raises ``ProblemError`` where its files cannot be read."""
+        course, problems = self.look()
+        raise_all(problems)
+        return course
 
     def followed(self, *folders: Literal["board", "hand_in"]) -> Course:
         """The course that is followed, if it has one of these folders of the class. Raises ``ProblemError``."""
@@ -148,17 +162,15 @@ class Courses:
                     path = part / name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(data)
-                known = part / "known-sites"
+                known, earlier = part / "known-sites", target / "known-sites"
                 known.mkdir()
+                shared = read_place(Sharing(self._places.shared(found.course.id)).board).site
+                with suppress(FileNotFoundError):  # what is shared there is still to be deleted
+                    shutil.copy(earlier / f"{site_name(found.course.id, shared)}.toml", known)
                 for name, site in found.sites.items():
                     path = known / f"{site_name(found.course.id, name)}.toml"
                     path.write_text(to_toml(site), encoding="utf-8", newline="\n")
-                gone = {path for path in (target / "known-sites").glob("*.toml") if not (known / path.name).exists()}
-                shared = read_place(Sharing(self._places.shared(found.course.id)).board).site
-                for path in gone.copy():
-                    if path.stem == site_name(found.course.id, shared):  # what is shared there is still to be deleted
-                        shutil.copy(path, known)
-                        gone.remove(path)
+                gone = [path for path in earlier.glob("*.toml") if not (known / path.name).exists()]
                 before = target.with_name(f"{part.name}.before")
                 if target.exists():
                     operating_system.replace_file(target, before)
@@ -173,13 +185,18 @@ class Courses:
             shutil.rmtree(before, ignore_errors=True)
             self._drop_copies(gone)
 
+    def leavable(self, course: str) -> OpenCourse | None:
+        """The one that can be left; None for the followed one if somebody has removed its folder. Raises
+        ``ProblemError``."""
+        return self.find(course) if course == self.current_id else self.get(course)
+
     def leave(self, course: str) -> None:
         """Forget a course: its exercises, its sites and what was approved of them go; runs and answers stay. Raises
         ``ProblemError``."""
-        opened = self.find(course) if course == self.current_id else self.get(course)
+        opened = self.leavable(course)
         if self.current_id == course:
             self.use("")
-        if opened is None:  # somebody has removed its folder
+        if opened is None:
             return
         if opened.found is not None:
             consents(self._places).withdraw(tuple(w for site in opened.found.sites.values() for w in words_of(site)))

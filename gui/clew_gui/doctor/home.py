@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import suppress
 
 from clew_gui.courses.course import SharedPlace, read_place, site_name
 from clew_gui.courses.shared_folder import SharedFolder
@@ -114,11 +113,9 @@ def parse_quota(text: str) -> list[tuple[str, int, int]]:
 
 def class_folders(name: str, places: Places) -> list[SharedPlace]:
     """Where on the site ``name`` the class of the followed course meets."""
-    with suppress(ProblemError):  # of a course that cannot be read others tell
-        if (course := Courses(places).current()) is not None:
-            named = map(read_place, (course.board, course.hand_in))
-            return [place for place in named if place.site and site_name(course.id, place.site) == name]
-    return []
+    course, _ = Courses(places).look()  # of one that cannot be read others tell
+    named = map(read_place, (course.board, course.hand_in)) if course is not None else ()
+    return [place for place in named if course and place.site and site_name(course.id, place.site) == name]
 
 
 def protected(diagnosis: Diagnosis) -> CheckResult:

@@ -165,9 +165,10 @@ class Relay:
     def _requested(self, program: _Program, rest: bytes) -> None:
         """Only the question whether the server is there goes on: what else there is would change the link for all."""
         message = Message(rest)
+        message.get_text()  # its name
         if rest == PING:
             self._ask(program)
-        elif message.get_text() and message.get_boolean():
+        elif message.get_boolean():
             program.outbox.put(_REQUEST_FAILURE, b"")
 
     def _opened(self, program: _Program, rest: bytes) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,11 @@ def headline_metric(card: ExerciseCard) -> MetricSpec | None:
     sided = {spec.name: spec for spec in card.metrics if spec.better != "none"}
     names = (*(goal.metric for goal in card.goals), *reversed(sided))
     return next((sided[name] for name in names if name in sided), None)
+
+
+def best_of(metric: MetricSpec | None) -> Callable[..., Any]:
+    """What finds the best of several values of a metric: ``min`` or ``max``."""
+    return min if metric is not None and metric.better == "lower" else max
 
 
 class Standing(NamedTuple):

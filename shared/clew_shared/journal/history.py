@@ -383,8 +383,9 @@ class History:
                 self.prediction = event
             case Predicted():
                 self._damaged(attempt, f"the prediction of {event.metric} is no curve", offset)
-            case Pulse() if not self.pulse.append(event):
-                self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
+            case Pulse():
+                if not self.pulse.append(event):
+                    self._damaged(attempt, f"the samples of the {event.process} do not fit together", offset)
             case Trace() if read_spans(event) is not None:
                 self.trace = event
             case Trace():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QTimer, Signal
 
@@ -117,9 +117,8 @@ class WindowController(QObject):
     ) -> None:
         super().__init__(window)
         self.window = window
-        self.model = WindowModel(catalogue, session, state)
-        with suppress(ProblemError):  # whoever follows courses says so
-            self.model = WindowModel(catalogue, session, state, Courses(places).current())
+        course, _ = Courses(places).look()
+        self.model = WindowModel(catalogue, session, state, course)
         self.panels = PanelUpdater(window, self.model, places)
         self.starter = RunStarter(self, places)
         self.bridge = Bridge(session, self)

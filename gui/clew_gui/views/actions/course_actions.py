@@ -69,11 +69,7 @@ class CourseActions(QObject):
 
     def _follow(self, changed: bool = False) -> None:
         """Shows the course of the settings: its exercises, name and board. ``changed``: its files are others now."""
-        course, form, problems = None, self._window.next_run, tuple[Problem, ...]()
-        try:
-            course = self._courses.current()
-        except ProblemError as error:
-            problems = error.problems
+        (course, problems), form = self._courses.look(), self._window.next_run
         if problems != self._unreadable:  # it is looked for again and again
             self._unreadable = problems
             self._window.messages.show_problems(problems)
@@ -141,7 +137,7 @@ class CourseActions(QObject):
     def _ask_to_leave(self, course: str) -> None:
         """Asks first: sites go, and what was shared is deleted on the board before anything else."""
         opened = self._courses.find(course)
-        title = f"Leave {opened.found.course.title if opened is not None and opened.found is not None else course}?"
+        title = f"Leave {opened.title if opened is not None else course}?"
         sentence = "Its exercises and sites go, and what you shared is deleted. Runs stay."
         dialog = Question(self._window, self._window.appearance, title, sentence, "Leave", danger=True)
         dialog.accepted.connect(partial(self._leave, course))
@@ -301,10 +297,7 @@ class CoursesDialog(FittedDialog):
         super().__init__(window, "Courses", "The lab at the left follows one course, or shows all exercises.")
         follows = courses.current_id
         entries = [("", "All exercises")]
-        entries += [
-            (one.id, one.found.course.title if one.found is not None else f"{one.id}, which cannot be read")
-            for one in courses.all()
-        ]
+        entries += [(one.id, one.title + (", which cannot be read" if one.problems else "")) for one in courses.all()]
         for course, title in entries:
             buttons = []
             for words, act in (("Follow", use), ("Leave", leave))[: 2 if course else 1]:

@@ -158,7 +158,7 @@ class GoalRow(QWidget):
         self._text = goal.text
         mark = column(self._glyph, None, gap=0, margins=(0, 2, 0, 0))
         words = column(label(unbroken(goal.text), "strong", wrap=True), self._detail, gap=2)
-        row(mark, words, gap=9, parent=self).setStretch(1, 1)
+        row(mark, words, gap=9, grows=words, parent=self)
         self.show_result(False, "")
 
     def show_result(self, reached: bool, by: str) -> None:

@@ -289,7 +289,7 @@ class LabPanel(QWidget):
         title = row(self._title, self.done, self.fold, gap=4)
         head = column(title, self._bar, 2, self.search, gap=8, margins=(16, 10, 10, 6))
         body = row(self.tree, margins=(8, 0, 8, 0))
-        column(head, self.none, body, gap=0, parent=self).setStretchFactor(body, 1)
+        column(head, self.none, body, gap=0, grows=body, parent=self)
 
     def show_course(self, title: str) -> None:
         """Say which course is followed; empty for none."""

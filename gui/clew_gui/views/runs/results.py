@@ -8,7 +8,7 @@ from clew_gui.base.state_words import NONE
 from clew_gui.session.forecast import Earlier, seconds_each, timed
 from clew_gui.session.runs import RunModel
 from clew_gui.study.goals import GoalResult, check_goal, shortfall
-from clew_gui.study.ranking import headline_metric
+from clew_gui.study.ranking import best_of, headline_metric
 from clew_gui.views.lab.lab_panel import ExerciseProgress, unusable
 from clew_gui.views.presentation import words
 from clew_gui.views.runs.runs_model import RunRow, cells, number
@@ -101,8 +101,7 @@ class Results:
     def best_run(self, metric: MetricSpec, runs: Sequence[RunModel]) -> RunModel | None:
         """The run with the best value; None if none has one."""
         found = [(value, run) for run in runs if (value := self.best(metric, run)) is not None]
-        first = min if metric.better == "lower" else max
-        return first(found, key=lambda one: one[0])[1] if found else None
+        return best_of(metric)(found, key=lambda one: one[0])[1] if found else None
 
     # --- Words --------------------------------------------------------------------------------------------------------
 

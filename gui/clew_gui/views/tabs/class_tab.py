@@ -34,7 +34,7 @@ from clew_gui.views.charts.chart_view import ChartView
 from clew_gui.views.presentation.menu_entries import Action
 from clew_gui.views.sites.background import BackgroundWork, call_elsewhere
 from clew_gui.views.tabs.tab import Tab, low_card
-from clew_gui.views.theme.parts import Button, Elided, Segments, column, frame, label, row
+from clew_gui.views.theme.parts import Button, Elided, Segments, column, label, row
 from clew_gui.views.theme.tables import ReadOnlyTable
 from clew_gui.views.window.window import MainWindow
 from clew_shared.base.harmless import csv_text
@@ -76,10 +76,8 @@ class ClassTab(Tab):
         self._bar = QWidget()
         row(self.sentence, self.names, self.look, self.files_button(), gap=8, parent=self._bar)
         card = low_card(column(self.table, gap=4, margins=(14, 8, 8, 8)))
-        inside = column(row(self._title, None, self.pages), self.race, gap=4, margins=(14, 9, 12, 7))
-        inside.setStretchFactor(self.race, 1)
-        self._race_card = frame("card", inside)
-        self.lay_out(self._bar, card, self._race_card, grows=self._race_card)
+        chart = self.pair((row(self._title, None, self.pages), self.race, 1))
+        self.lay_out(self._bar, card, chart, grows=chart)
         controller.second.connect(self._offer)
         self._offer()
 
@@ -137,11 +135,9 @@ class ClassTab(Tab):
         used = used_cards(self._rows, self._controller.model.catalogue.exercises)
         place -= len(CLASS_HEADS)
         if 0 <= place < len(used) and line < len(self._rows):
-            before, name = (
-                (self._exercise, self._student),
-                shown_name(self._rows[line], line + 1, self.names.isChecked()),
-            )
-            self._exercise, self._student = used[place].id, "" if before == (used[place].id, name) else name
+            exercise, name = used[place].id, shown_name(self._rows[line], line + 1, self.names.isChecked())
+            again = (exercise, name) == (self._exercise, self._student)
+            self._exercise, self._student = exercise, "" if again else name
             self._draw()
 
     def _draw(self) -> None:
